@@ -1,0 +1,99 @@
+"""What a mask is prepared into for given shapes, and which backend serves a device."""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+
+Piece = tuple[int, int, int, int, str]
+SliceList = Sequence[Piece]
+
+BACKENDS = {
+    "torch": "longca.ops.segments.torch_form",
+    "triton": "longca.ops.segments.triton_form",
+    "gluon": "longca.ops.segments.gluon_form",
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes a plan serves; `scale` multiplies the scores before the softmax."""
+
+    queries: int
+    keys: int
+    q_heads: int
+    kv_heads: int
+    head_dim: int
+    scale: float
+
+    @property
+    def group(self) -> int:
+        """Query heads that share a KV head."""
+        return self.q_heads // self.kv_heads
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A mask ready for `forward` and `backward`; `prepared` is the backend's own part."""
+
+    shape: Shape
+    dtype: torch.dtype
+    device: torch.device
+    backend: str
+    prepared: Any
+
+
+def plan(
+    slices: SliceList | Sequence[SliceList],
+    queries: int,
+    keys: int,
+    q_heads: int,
+    kv_heads: int,
+    head_dim: int,
+    dtype: torch.dtype,
+    device: torch.device | str,
+    backend: str | None = None,
+    scale: float | None = None,
+) -> Plan:
+    """Prepares a mask for tensors of these shapes.
+
+    `slices`: (q0, q1, k0, k1, type) pieces of one mask, or one such list for each KV head.
+    `backend`: torch, triton or gluon; chosen by the device when None. `scale`: head_dim ** -0.5 when None.
+    Raises ValueError for heads that do not divide, a wrong number of masks, or a backend that cannot serve.
+    """
+    device = torch.device(device)
+    masks = _masks(slices)
+    if q_heads % kv_heads:
+        raise ValueError(f"q_heads {q_heads} is no multiple of kv_heads {kv_heads}")
+    if len(masks) not in (1, kv_heads):
+        raise ValueError(f"{len(masks)} masks for {kv_heads} KV heads: give one mask, or one a KV head")
+    shape = Shape(queries, keys, q_heads, kv_heads, head_dim, head_dim**-0.5 if scale is None else scale)
+    name = backend or choose_backend(shape, dtype, device)
+    if name not in BACKENDS:
+        raise ValueError(f"backend {name!r} is not one of {', '.join(BACKENDS)}")
+    return Plan(shape, dtype, device, name, implementation(name).prepare(shape, masks, device, dtype))
+
+
+def choose_backend(shape: Shape, dtype: torch.dtype, device: torch.device) -> str:
+    """gluon on Hopper, triton on other GPUs, torch elsewhere and for what the kernels do not take."""
+    if (
+        device.type != "cuda"
+        or dtype not in (torch.bfloat16, torch.float16)
+        or shape.head_dim not in (64, 128)
+    ):
+        return "torch"
+    return "gluon" if torch.cuda.get_device_capability(device) == (9, 0) else "triton"
+
+
+def implementation(backend: str) -> ModuleType:
+    """The backend's module: prepare, forward, backward. Triton is imported only when asked for."""
+    return importlib.import_module(BACKENDS[backend])
+
+
+def _masks(slices: SliceList | Sequence[SliceList]) -> list[SliceList]:
+    if slices and not isinstance(slices[0][0] if slices[0] else (), int):
+        return list(slices)  # type: ignore[arg-type]
+    return [slices]  # type: ignore[list-item]
