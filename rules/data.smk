@@ -1,0 +1,45 @@
+"""From corpora to document lengths, and from those to the packed documents of a sample."""
+
+from longca.data.packing import base_dataset, resolve_dataset
+
+
+def lengths_of_documents(wildcards):
+    """The lengths the documents of a dataset are drawn from: `auto` chooses by sequence length."""
+    dataset = base_dataset(resolve_dataset(wildcards.dataset, int(wildcards.seqlen)))
+    return f"{RESULTS}/lengths/{dataset}.csv"
+
+
+def corpus_of_lengths(wildcards):
+    """The config's corpus of this name; a published dataset has none."""
+    corpus = study.datasets.get(wildcards.dataset)
+    return corpus.model_dump(mode="json") if corpus else None
+
+
+rule lengths:
+    """Count a corpus's document lengths, or write a published histogram of them."""
+    output:
+        f"{RESULTS}/lengths/{{dataset}}.csv",
+    log:
+        f"{LOGS}/lengths/{{dataset}}.log",
+    threads: workflow.cores
+    params:
+        corpus=corpus_of_lengths,
+        code=closure_digest("longca.cli.data"),
+    shell:
+        "longca lengths {wildcards.dataset} --study {study_file:q} --output {output:q} > {log:q} 2>&1"
+
+
+rule documents:
+    """Draw the packed documents of one sample."""
+    input:
+        lengths_of_documents,
+    output:
+        f"{RESULTS}/documents/{{dataset}}/{{seqlen}}/{{sample}}.json",
+    log:
+        f"{LOGS}/documents/{{dataset}}/{{seqlen}}/{{sample}}.log",
+    params:
+        seed=study.seed,
+        code=closure_digest("longca.cli.data"),
+    shell:
+        "longca documents --dataset {wildcards.dataset} --seqlen {wildcards.seqlen} --sample {wildcards.sample}"
+        " --seed {params.seed} --lengths {input:q} --output {output:q} > {log:q} 2>&1"

@@ -1,0 +1,71 @@
+"""From masks to records: one job a series. Measured cases are kept in its journal, so a rerun measures what is missing."""
+
+from longca.kernels.fingerprint import source_fingerprint
+
+
+def measured_cases(series):
+    """The cases of a series as they stand in a rule's parameters: a change of the grid is a change of these."""
+    return [" ".join(map(str, case.columns().values())) for case in series.cases]
+
+
+def protocol():
+    """What of the config decides how a case is measured."""
+    decisive = ("device", "warmups", "repetitions", "threads")
+    return {name: getattr(study.measure, name) for name in decisive}
+
+
+rule measure_dense:
+    """Measure a dense kernel on one pattern: all lengths, samples and passes."""
+    input:
+        lambda wildcards: series_masks(series_at("dense", *wildcards)),
+    output:
+        f"{RESULTS}/records/dense/{{dataset}}/{{kernel}}/{{pattern}}/{{heads}}.jsonl",
+    log:
+        f"{LOGS}/records/dense/{{dataset}}/{{kernel}}/{{pattern}}/{{heads}}.log",
+    # Nothing runs beside a measurement: it takes every core, and the only `timing` there is.
+    threads: workflow.cores
+    resources:
+        timing=1,
+    params:
+        fingerprint=lambda wildcards: source_fingerprint("dense", wildcards.kernel),
+        cases=lambda wildcards: measured_cases(series_at("dense", *wildcards)),
+        protocol=protocol(),
+    shell:
+        "longca measure --study {study_file:q} --only family=dense,dataset={wildcards.dataset},"
+        "kernel={wildcards.kernel},pattern={wildcards.pattern},heads={wildcards.heads} > {log:q} 2>&1"
+
+
+rule measure_sparse:
+    """Measure a block-sparse kernel on one pattern: all lengths, blocks, densities, samples and passes."""
+    input:
+        lambda wildcards: series_masks(series_at("sparse", *wildcards)),
+    output:
+        f"{RESULTS}/records/sparse/{{kernel}}/{{pattern}}/{{heads}}.jsonl",
+    log:
+        f"{LOGS}/records/sparse/{{kernel}}/{{pattern}}/{{heads}}.log",
+    threads: workflow.cores
+    resources:
+        timing=1,
+    params:
+        fingerprint=lambda wildcards: source_fingerprint("sparse", wildcards.kernel),
+        cases=lambda wildcards: measured_cases(series_at("sparse", *wildcards)),
+        protocol=protocol(),
+    shell:
+        "longca measure --study {study_file:q} --only family=sparse,"
+        "kernel={wildcards.kernel},pattern={wildcards.pattern},heads={wildcards.heads} > {log:q} 2>&1"
+
+
+if study.dense:
+
+    rule dense:
+        """Every record of the dense kernels."""
+        input:
+            family_records("dense"),
+
+
+if study.sparse:
+
+    rule sparse:
+        """Every record of the block-sparse kernels."""
+        input:
+            family_records("sparse"),

@@ -1,0 +1,30 @@
+"""From records to tables, each as CSV, Parquet, Markdown and LaTeX."""
+
+from longca.reporting.names import table_names
+
+
+rule table:
+    """Write one table of the study."""
+    input:
+        lambda wildcards: reported_records(wildcards.table),
+    output:
+        multiext(f"{RESULTS}/tables/{{table}}", ".csv", ".parquet", ".md", ".tex"),
+    log:
+        f"{LOGS}/tables/{{table}}.log",
+    wildcard_constraints:
+        table="|".join(table_names(study)),
+    params:
+        code=closure_digest("longca.cli.reporting"),
+    shell:
+        "longca tables {wildcards.table} --study {study_file:q} > {log:q} 2>&1"
+
+
+rule tables:
+    """Every table of the study."""
+    input:
+        expand(
+            "{results}/tables/{table}.{suffix}",
+            results=RESULTS,
+            table=table_names(study),
+            suffix=["csv", "parquet", "md", "tex"],
+        ),

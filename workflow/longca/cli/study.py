@@ -1,0 +1,86 @@
+"""Commands about a study's config: what it may say, and what it will take."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longca.cases import Case
+    from longca.study.model import Study
+
+
+def register(app: typer.Typer) -> None:
+    """Add this stage's commands to the application."""
+    app.command()(schema)
+    app.command()(plan)
+
+
+def schema(
+    form: Annotated[
+        Literal["json", "markdown"], typer.Option("--format", help="A JSON schema, or a table of keys.")
+    ] = "json",
+) -> None:
+    """Print what a study's config file may say."""
+    import json
+
+    from longca.study.reference import key_table, study_schema
+
+    typer.echo(key_table() if form == "markdown" else json.dumps(study_schema(), indent=2), nl=form == "json")
+
+
+def plan(study: Annotated[Path, typer.Option(help="Config file of the study.")]) -> None:
+    """Count a study's cases and predict the hours they take."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from longca.cases import study_series
+    from longca.measure.device import choose_device
+    from longca.study.loading import read_study
+    from longca.study.plan import ASSUMED, plan_rows
+
+    read = read_study(study)
+    device = choose_device(read.measure.device).type
+    calls = read.measure.warmups + read.measure.repetitions
+    rows = list(
+        plan_rows(study_series(read), calls, ASSUMED[device], _refusal(device), _measured_latencies(read))
+    )
+    table = Table("family", "kernel", title=f"study {read.study} on {device}")
+    for column in ("series", "cases", "unsupported", "measured before", "hours"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        counts = (row.series, row.cases, row.refused, row.measured)
+        table.add_row(row.family, row.kernel, *map(str, counts), f"{row.hours:.2f}")
+    total = (sum(getattr(row, name) for row in rows) for name in ("series", "cases", "refused", "measured"))
+    table.add_section()
+    table.add_row("all", "", *map(str, total), f"{sum(row.hours for row in rows):.2f}")
+    console = Console()
+    console.print(table)
+    assumed = ASSUMED[device]
+    console.print(
+        f"Assumed where nothing was measured: {assumed.tflops:g} TFLOP/s over every cell (block-sparse: the"
+        f" share kept). Assumed for all: {assumed.case_s:g} s a case, {assumed.series_s:g} s a job."
+    )
+    if read.context_parallel:
+        console.print("Not counted: context_parallel, which this version of longca cannot measure yet.")
+
+
+def _refusal(device: str) -> "Callable[[Case], bool]":
+    """Whether a kernel's declaration refuses a case on this device."""
+    from longca.kernels.registry import load_kernel
+
+    def is_refused(case: "Case") -> bool:
+        return load_kernel(case.family, case.kernel).support.reason_against(case, device) is not None
+
+    return is_refused
+
+
+def _measured_latencies(study: "Study") -> dict["Case", float]:
+    """Median latencies (ms) of the study's own record files, by case."""
+    from longca.measure.record import read_records
+
+    folder = Path("results") / study.study / "records"
+    records = [record for file in sorted(folder.rglob("*.jsonl")) for record in read_records(file)]
+    return {record.case: record.latency_ms.p50 for record in records if record.latency_ms}

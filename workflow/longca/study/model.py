@@ -1,0 +1,80 @@
+"""The study model: the one definition of what a config may say, and config/schema.json is derived from it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from longca.data.corpus import Corpus
+from longca.data.histogram import PUBLISHED
+from longca.names import unknown_name
+from longca.study.axes import Count, DatasetName, Strict
+from longca.study.grids import ContextParallelGrid, DenseGrid, SparseGrid
+from longca.study.units import Duration
+
+
+class MaskParameters(Strict):
+    """Sizes the window, global and block patterns take."""
+
+    window: Annotated[int, Field(ge=0)] = 1024
+    """tokens a query sees to each side of its own, inclusive"""
+    global_tokens: Annotated[int, Field(ge=0)] = 1024
+    """first tokens that see all and are seen by all"""
+    block: Count = 1024
+    """tokens a block of block_causal_document"""
+
+
+class Protocol(Strict):
+    """How a case is measured. A change of `warmups` or `repetitions` makes older measurements invalid."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """where; auto is the GPU where there is one"""
+    warmups: Count = 3
+    """calls before the timed ones"""
+    repetitions: Annotated[int, Field(ge=3)] = 20
+    """timed calls, each a sample of the record"""
+    case_timeout: Annotated[Duration, Field(json_schema_extra={"default": "10m"})] = 600.0
+    """the longest a case may take, preparing and verifying it included; s, m or h"""
+    threads: Count | None = None
+    """CPU threads of a case; all cores where it is left out"""
+
+
+class Study(Strict):
+    """One study: a grid of cases and where its results go."""
+
+    study: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    """name; results go to results/<name>/"""
+    seed: Annotated[int, Field(ge=0)] = 42
+    """of every draw: documents, masks, block maps"""
+    datasets: dict[DatasetName, Corpus] = Field(default_factory=dict)
+    """corpora of your own: a name each, used in `dense.datasets`"""
+    mask: MaskParameters = MaskParameters()
+    """sizes of mask patterns"""
+    measure: Protocol = Protocol()
+    """how a case is measured"""
+    dense: DenseGrid | None = None
+    """dense kernels over the static patterns"""
+    sparse: SparseGrid | None = None
+    """block-sparse kernels over the dynamic patterns"""
+    context_parallel: ContextParallelGrid | None = None
+    """mechanisms over many GPUs"""
+
+    @model_validator(mode="after")
+    def _something_to_measure(self) -> "Study":
+        if not (self.dense or self.sparse or self.context_parallel):
+            raise ValueError(
+                "the study measures nothing; right: a grid under dense, sparse or context_parallel"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _datasets_are_known(self) -> "Study":
+        for name in self.datasets:
+            if name == "auto" or name in PUBLISHED or name.endswith("_long"):
+                raise ValueError(
+                    f"datasets.{name}: this name is taken by a published dataset; right: another name"
+                )
+        known = {"auto", *PUBLISHED, *self.datasets}
+        for name in self.dense.datasets if self.dense else ():
+            if name not in known:
+                raise ValueError(f"dense.datasets: {unknown_name(name, known, 'dataset')}")
+        return self
