@@ -18,7 +18,7 @@ endif
 .PHONY: study env test lint format extra clean help
 
 study: $(VENV)/installed-$(SET)  ## set up, then run a study into results/ (default; STUDY=config/smoke.yaml)
-	snakemake --profile profiles/local --configfile $(STUDY) all
+	snakemake all --profile profiles/local --configfile $(STUDY)
 
 env: $(VENV)/installed-$(SET)  ## make .venv from the pinned sets of envs/ (SET=cpu or SET=cuda)
 

@@ -1,7 +1,7 @@
 """longca: from document lengths to the tables and figures of a study.
 
-`snakemake --profile profiles/local [--configfile config/NAME.yaml] [TARGET ...]`; targets: all, dense, sparse, masks,
-tables, figures, report, or any file below results/.
+`snakemake [TARGET ...] --profile profiles/local [--configfile config/NAME.yaml]`; targets: all, dense, sparse, masks,
+tables, figures, report, or any file below results/. They stand before --configfile, which takes all words after it.
 """
 
 from pathlib import Path

@@ -1,5 +1,6 @@
 """From corpora to document lengths, and from those to the packed documents of a sample."""
 
+from longca.data.corpus_files import expand_files
 from longca.data.packing import base_dataset, resolve_dataset
 
 
@@ -15,8 +16,19 @@ def corpus_of_lengths(wildcards):
     return corpus.model_dump(mode="json") if corpus else None
 
 
+def corpus_files(wildcards):
+    """The files of a corpus of one's own: a new or changed one is counted again."""
+    corpus = study.datasets.get(wildcards.dataset)
+    try:
+        return expand_files(corpus.files, corpus.keys) if corpus and corpus.files else []
+    except LongcaError as error:
+        raise WorkflowError(f"{study_file}: datasets.{wildcards.dataset}.{error}") from None
+
+
 rule lengths:
     """Count a corpus's document lengths, or write a published histogram of them."""
+    input:
+        corpus_files,
     output:
         f"{RESULTS}/lengths/{{dataset}}.csv",
     log:

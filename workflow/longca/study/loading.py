@@ -17,12 +17,14 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     """A safe loader that refuses a key given twice, where YAML would silently keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key, (key_node, _) in zip(keys, node.value, strict=True):
-            if keys.count(key) > 1:
+        keys: list[Any] = []
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in keys:
                 raise yaml.MarkedYAMLError(
                     problem=f"key {key!r} stands there twice", problem_mark=key_node.start_mark
                 )
+            keys.append(key)
         return super().construct_mapping(node, deep)
 
 
