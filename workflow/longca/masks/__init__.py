@@ -1,0 +1,1 @@
+"""Masks: a list of slices, and every other form derived from it."""
