@@ -1,0 +1,1 @@
+"""Reporting: from records to tables, figures and one report. Nothing here measures."""

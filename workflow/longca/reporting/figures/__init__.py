@@ -1,0 +1,1 @@
+"""Figures: one Altair chart a file, drawn from a study's tables and mask files."""

@@ -1,0 +1,50 @@
+"""Bars over patterns. A status without a number is a word where its bar would stand."""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from longca.reporting.cells import Cell
+from longca.reporting.figures.data import cell_values, common_settings, in_order
+from longca.reporting.figures.encodings import PICKED, pick_kernel, tflops_axis, tooltips
+from longca.reporting.figures.theme import finish, kernel_scales
+
+_HEIGHT = 160
+
+
+def over_patterns(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
+    """Bars over patterns, a panel a pass and length; a status stands as a word where its bar would."""
+    values = cell_values(cells)
+    for row in values:
+        row["facet"] = f"{row['panel']}, {row['seqlen']} tokens"
+    panels, lengths = in_order(values, "panel"), sorted(in_order(values, "seqlen"))
+    patterns, kernels = in_order(values, "pattern"), in_order(values, "kernel")
+    pick = pick_kernel()
+    base = alt.Chart().encode(
+        x=alt.X("pattern:N", sort=patterns, title=None, axis=alt.Axis(labelAngle=-35, labelLimit=160)),
+        xOffset=alt.XOffset("kernel:N", sort=kernels),
+        opacity=alt.condition(pick, alt.value(1), alt.value(0.15)),
+        tooltip=tooltips(values),
+    )
+    measured = base.transform_filter("isValid(datum.tflops)")
+    colour = alt.Color("kernel:N", scale=kernel_scales(kernels)[0], title="kernel")
+    bars = (
+        measured.mark_bar()
+        .encode(y=tflops_axis(_HEIGHT), color=colour)
+        .add_params(pick)
+        .properties(name=PICKED)
+    )
+    spread = measured.mark_rule(color="#555555").encode(y="tflops_low:Q", y2="tflops_high:Q")
+    words = (
+        base.mark_text(angle=270, align="left", baseline="middle", dx=4, fontSize=8)
+        .encode(y=alt.value(_HEIGHT), text="status:N")
+        .transform_filter("!isValid(datum.tflops)")
+    )
+    width = max(240, 11 * len(patterns) * len(kernels))
+    layered = alt.layer(bars, spread, words, data=alt.Data(values=values)).properties(
+        width=width, height=_HEIGHT
+    )
+    order = [f"{panel}, {length} tokens" for panel in panels for length in lengths]
+    header = alt.Header(labelAngle=0, labelOrient="top", labelAnchor="start")
+    faceted = layered.facet(row=alt.Row("facet:N", sort=order, header=header), spacing=10)
+    return finish(faceted, title, [common_settings(cells), "bars: median; rules: p20 to p80 of latency"])

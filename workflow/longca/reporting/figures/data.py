@@ -1,0 +1,87 @@
+"""The values behind a figure: plain rows, one a cell, small enough to stand in the figure's own JSON."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from longca.reporting.cells import Cell, Place
+from longca.reporting.words import plain
+
+MIB = 2**20
+
+
+def cell_values(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """One row a cell: its place, numbers where it is ok, words where it is not, and what a tooltip says."""
+    varying = varying_settings(cells)
+    return [_values(cell, panel_title(cell.place, varying)) for cell in cells]
+
+
+def varying_settings(cells: Sequence[Cell]) -> list[str]:
+    """Fields of a place, beside pass, pattern and length, that differ between cells: a panel each."""
+    names = ("dataset", "heads", "head_dim", "dtype", "device")
+    return [name for name in names if len({getattr(cell.place, name) for cell in cells}) > 1]
+
+
+def panel_title(place: Place, varying: Sequence[str]) -> str:
+    """The panel a cell is drawn in: its pass, and each setting that varies. Panels never share a line."""
+    said = {
+        "dataset": "documents {}",
+        "heads": "heads {}",
+        "head_dim": "head dimension {}",
+        "dtype": "{}",
+        "device": "{}",
+    }
+    return ", ".join([place.pass_, *(said[name].format(getattr(place, name)) for name in varying)])
+
+
+def common_settings(cells: Sequence[Cell]) -> str:
+    """What all cells share, for a subtitle."""
+    varying, place = varying_settings(cells), cells[0].place
+    said = {
+        "heads": f"heads {place.heads}",
+        "head_dim": f"head dimension {place.head_dim}",
+        "dtype": place.dtype,
+        "device": plain(place.device),
+    }
+    return ", ".join(text for name, text in said.items() if name not in varying)
+
+
+def in_order(values: Sequence[dict[str, Any]], field: str) -> list[Any]:
+    """The different values of a field, in the order of the grid."""
+    return list(dict.fromkeys(row[field] for row in values))
+
+
+def _values(cell: Cell, panel: str) -> dict[str, Any]:
+    place, peak = cell.place, cell.peak_memory_bytes
+    row = {
+        "kernel": cell.kernel,
+        "pattern": place.pattern,
+        "seqlen": place.seqlen,
+        "panel": panel,
+        "block": place.block,
+        "density": _density(cell),
+        "status": cell.words,
+        "reason": plain("; ".join(cell.reasons), 160),
+        "tflops": cell.throughput("p50"),
+        # A slow call is a low throughput: p80 of latency is the lower end.
+        "tflops_low": cell.throughput("p80"),
+        "tflops_high": cell.throughput("p20"),
+        "latency_ms_p20": cell.latency("p20"),
+        "latency_ms_p50": cell.latency("p50"),
+        "latency_ms_p80": cell.latency("p80"),
+        "peak_mib": None if peak is None else peak / MIB,
+        "backend": ", ".join(dict.fromkeys(text for r in cell.rows if (text := r.get("backend")))),
+        "flags": ", ".join(cell.flags),
+    }
+    return {name: _short(value) for name, value in row.items() if value not in (None, "")}
+
+
+def _density(cell: Cell) -> float | None:
+    """Of block-sparse cells the share really kept, the nominal one while no sample is measured."""
+    kept = [row["density"] for row in cell.rows if row["density"] is not None]
+    if cell.place.block is None or not kept:
+        return cell.place.density
+    return sum(kept) / len(kept)
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.5g}") if isinstance(value, float) else value

@@ -1,0 +1,90 @@
+"""Lines over length or density: throughput and peak memory. A status is a cross below the scale."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from longca.reporting.cells import Cell
+from longca.reporting.figures.data import cell_values, common_settings, in_order
+from longca.reporting.figures.encodings import PICKED, length_axis, pick_kernel, tflops_axis, tooltips
+from longca.reporting.figures.theme import finish, kernel_scales
+
+_HEIGHT = 132
+# Below the scale a band belongs to no number: what has a status instead of one stands there.
+_BAND = 14
+_QUANTILES = "points: median; bars: p20 to p80 of latency"
+_CROSSES = "crosses below the scale: no number; the tooltip and the table say why"
+
+
+def over_length(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
+    """Lines over length, a panel a pattern and pass; bars p20 to p80; a cross where there is no number."""
+    values = cell_values(cells)
+    x = length_axis(row["seqlen"] for row in values)
+    chart = _lines(values, x, tflops_axis(_HEIGHT - _BAND), "tflops")
+    return finish(chart, title, [common_settings(cells), _QUANTILES, _CROSSES])
+
+
+def over_density(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
+    """Lines over the density really kept, a panel a pattern with its block size, length and pass."""
+    values = cell_values(cells)
+    for row in values:
+        row["pattern"] = f"{row['pattern']} {row['block']}, {row['seqlen']}"
+    x = alt.X("density:Q", title="density (share of cells kept)", axis=alt.Axis(format="%"))
+    chart = _lines(values, x, tflops_axis(_HEIGHT - _BAND), "tflops")
+    return finish(chart, title, [common_settings(cells), _QUANTILES, _CROSSES])
+
+
+def peak_memory(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
+    """Peak memory over the inputs by length, both axes logarithmic, a panel a pattern and pass."""
+    values = cell_values(cells)
+    for row in values:
+        if row.get("peak_mib") == 0:
+            # Nothing beyond the inputs has no place on a logarithmic axis.
+            del row["peak_mib"]
+    gib, mib = "format(datum.value / 1024, '~g') + ' GiB'", "format(datum.value, '~g') + ' MiB'"
+    y = alt.Y(
+        "peak_mib:Q",
+        title="peak memory over inputs",
+        scale=alt.Scale(type="log", base=2, range=[_HEIGHT - _BAND, 0]),
+        axis=alt.Axis(labelExpr=f"datum.value >= 1024 ? {gib} : {mib}", tickCount=5),
+    )
+    chart = _lines(values, length_axis(row["seqlen"] for row in values), y, "peak_mib")
+    return finish(chart, title, [common_settings(cells), _CROSSES])
+
+
+def _lines(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) -> alt.FacetChart:
+    for row in values:
+        row["facet"] = f"{row['pattern']}, {row['panel']}"
+    # All patterns of one pass, then those of the next.
+    panels = in_order(values, "panel")
+    by_panel = sorted(values, key=lambda row: panels.index(row["panel"]))
+    colours, shapes = kernel_scales(in_order(values, "kernel"))
+    pick = pick_kernel()
+    base = alt.Chart().encode(
+        x=x,
+        color=alt.Color("kernel:N", scale=colours, title="kernel"),
+        opacity=alt.condition(pick, alt.value(1), alt.value(0.15)),
+    )
+    has_number = f"isValid(datum.{field})"
+    lines = base.mark_line(strokeWidth=1.5).encode(y=y).transform_filter(has_number)
+    points = (
+        base.mark_point(filled=True, size=38)
+        .encode(y=y, shape=alt.Shape("kernel:N", scale=shapes, title="kernel"), tooltip=tooltips(values))
+        .transform_filter(has_number)
+        .add_params(pick)
+        .properties(name=PICKED)
+    )
+    crosses = (
+        base.mark_point(shape="cross", angle=45, filled=True, size=60)
+        .encode(y=alt.value(_HEIGHT - _BAND / 2), tooltip=tooltips(values))
+        .transform_filter(f"!{has_number}")
+    )
+    layers = [lines, points, crosses]
+    if field == "tflops":
+        spread = base.mark_rule().encode(y="tflops_low:Q", y2="tflops_high:Q")
+        layers.insert(1, spread.transform_filter(has_number))
+    layered = alt.layer(*layers, data=alt.Data(values=values)).properties(width=190, height=_HEIGHT)
+    header = alt.Header(labelAnchor="start", labelLimit=240)
+    panel = alt.Facet("facet:N", sort=in_order(by_panel, "facet"), header=header)
+    return layered.facet(facet=panel, columns=4)

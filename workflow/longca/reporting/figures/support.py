@@ -1,0 +1,61 @@
+"""The support heat map: kernel x pattern, coloured by what was measured; the tooltip has the declaration."""
+
+import re
+from collections.abc import Sequence
+
+import altair as alt
+
+from longca.reporting.figures.data import in_order
+from longca.reporting.figures.theme import finish, status_scale
+from longca.reporting.long import Row
+from longca.reporting.words import SEVERITY, plain, words
+
+
+def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
+    """One square a kernel, pattern and pass; colour and text are the status that most needs an eye."""
+    values = [
+        {
+            "kernel": row["kernel"],
+            "pattern": row["pattern"],
+            "panel": f"{row['family']}, {row['pass']}, {row['device_type']}",
+            "status": _worst(row["measured"]),
+            "declared": row["declared"],
+            "measured": row["measured"],
+            "text": re.sub(r"(\d+) of (\d+)", r"\1/\2", row["measured"].partition(",")[0]),
+            "reason": plain("; ".join(filter(None, (row["declared_reason"], row["measured_reason"]))), 160),
+        }
+        for row in rows
+    ]
+    kernels, patterns = in_order(values, "kernel"), in_order(values, "pattern")
+    base = alt.Chart().encode(
+        x=alt.X("pattern:N", sort=patterns, title=None, axis=alt.Axis(labelAngle=-35, labelLimit=160)),
+        y=alt.Y("kernel:N", sort=kernels, title=None),
+        tooltip=[
+            alt.Tooltip(f"{name}:N") for name in ("kernel", "pattern", "declared", "measured", "reason")
+        ],
+    )
+    squares = base.mark_rect(stroke="white", strokeWidth=2).encode(
+        color=alt.Color(
+            "status:N", scale=status_scale(), title="measured", legend=alt.Legend(labelExpr=_LABEL, columns=5)
+        )
+    )
+    # The words stand on coloured squares: dark on a light screen and a dark one.
+    texts = base.mark_text(fontSize=9, color="#1A1A1A", limit=83).encode(text="text:N")
+    layered = alt.layer(squares, texts, data=alt.Data(values=values))
+    layered = layered.properties(width=84 * len(patterns), height=30 * len(kernels))
+    faceted = layered.facet(
+        row=alt.Row(
+            "panel:N",
+            sort=in_order(values, "panel"),
+            header=alt.Header(labelAngle=0, labelOrient="top", labelAnchor="start"),
+        )
+    )
+    return finish(faceted, title, ["what was measured; the tooltip says what is declared and why not"])
+
+
+_LABEL = "replace(datum.label, /_/g, ' ')"
+
+
+def _worst(measured: str) -> str:
+    # `measured` names statuses as words, the one that most needs an eye first.
+    return next(status for status in SEVERITY if measured.startswith(words(status)))

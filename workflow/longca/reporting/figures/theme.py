@@ -1,0 +1,98 @@
+"""The one theme of every figure: colours, shapes, sizes and what a kernel looks like everywhere."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+
+from longca.kernels.registry import FAMILIES, kernel_names
+
+# Okabe and Ito's palette, told apart by colour-blind readers; without its yellow (too pale) and black (the
+# text's), and with two dark hues more.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7F6A00", "#5B4B8A")
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "triangle-down",
+    "cross",
+    "triangle-right",
+    "triangle-left",
+)
+
+# Statuses from good to bad: light where nothing was asked or known, never red beside green.
+STATUS_COLOURS = {
+    "ok": "#56B4E9",
+    "unsupported": "#D9D9D9",
+    "missing": "#BFBFBF",
+    "out_of_memory": "#E69F00",
+    "timeout": "#F0C75E",
+    "fallback": "#CC79A7",
+    "crashed": "#A65628",
+    "wrong": "#D55E00",
+    "not measured": "#F2F2F2",
+}
+
+CONFIG: dict[str, Any] = {
+    "background": "white",
+    "font": "Helvetica, Arial, sans-serif",
+    "axis": {"labelFontSize": 10, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#E6E6E6"},
+    "header": {"labelFontSize": 11, "labelFontWeight": "bold", "title": None},
+    "legend": {
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "orient": "top",
+        "symbolSize": 90,
+    },
+    "title": {
+        "fontSize": 13,
+        "anchor": "start",
+        "subtitleFontSize": 11,
+        "subtitleColor": "#555555",
+        "offset": 12,
+    },
+    "view": {"stroke": "#D0D0D0"},
+    "text": {"color": "#444444"},
+}
+
+# What the report and the HTML figures lay over CONFIG where the reader's screen is dark.
+DARK: dict[str, Any] = {
+    "background": "transparent",
+    "axis": {
+        "labelColor": "#C9CED6",
+        "titleColor": "#E4E7EB",
+        "gridColor": "#3A414B",
+        "domainColor": "#78818D",
+    },
+    "header": {"labelColor": "#E4E7EB"},
+    "legend": {"labelColor": "#E4E7EB", "titleColor": "#E4E7EB"},
+    "title": {"color": "#F3F4F6", "subtitleColor": "#AEB6C1"},
+    "view": {"stroke": "#4A525E"},
+    "text": {"color": "#C9CED6"},
+}
+
+
+def kernel_scales(kernels: Iterable[str]) -> tuple[alt.Scale, alt.Scale]:
+    """The colour and the shape of each kernel, by its place in the registry: the same in every figure."""
+    registered = dict.fromkeys(name for family in FAMILIES for name in kernel_names(family))
+    # A kernel of older results that is no longer registered comes after all that are.
+    shown = list(dict.fromkeys(kernels))
+    order = list(dict.fromkeys((*registered, *shown)))
+    return _scale(shown, order, PALETTE), _scale(shown, order, SHAPES)
+
+
+def status_scale() -> alt.Scale:
+    """The colour of each status."""
+    return alt.Scale(domain=list(STATUS_COLOURS), range=list(STATUS_COLOURS.values()))
+
+
+def finish(chart: alt.TopLevelMixin, title: str, subtitle: Sequence[str] = ()) -> alt.TopLevelMixin:
+    """Give a chart its title and the theme."""
+    heading = alt.TitleParams(title, subtitle=list(subtitle)) if subtitle else alt.TitleParams(title)
+    return chart.properties(title=heading).configure(**CONFIG)
+
+
+def _scale(shown: list[str], order: list[str], values: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=shown, range=[values[order.index(name) % len(values)] for name in shown])

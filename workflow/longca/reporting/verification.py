@@ -1,0 +1,90 @@
+"""The verification table: how far each case was from the oracle, and which were wrong and why."""
+
+from collections.abc import Sequence
+
+from longca.reporting.cells import Cell, Place
+from longca.reporting.long import COLUMNS, Row
+from longca.reporting.sections import Section, by_setting, kernel_section, setting
+from longca.reporting.words import digits, plain
+
+TENSORS = {"forward": ("out",), "backward": ("dq", "dk", "dv")}
+_COLUMNS = (
+    *(
+        "family",
+        "kernel",
+        "dataset",
+        "pattern",
+        "seqlen",
+        "sample",
+        "q_heads",
+        "kv_heads",
+        "head_dim",
+        "dtype",
+        "pass",
+    ),
+    *("block", "density_nominal", "status", "reason"),
+    *(f"relative_error_{tensor}" for tensor in ("out", "dq", "dk", "dv")),
+    *("backend", "mask_digest", "fingerprint"),
+)
+VERIFICATION_COLUMNS = {name: COLUMNS[name] for name in _COLUMNS}
+
+
+def verification_rows(rows: Sequence[Row]) -> list[Row]:
+    """Long rows of any family, in the columns of the verification table and the device."""
+    return [{name: row.get(name) for name in (*VERIFICATION_COLUMNS, "environment_device")} for row in rows]
+
+
+def verification_sections(cells: Sequence[Cell]) -> list[Section]:
+    """The largest relative error of each cell by pattern and length x kernel; then every wrong case."""
+    sections = [
+        kernel_section(
+            f"Relative error of {_tensors(place)} against the oracle, {place.pass_}, {setting(place)}",
+            group,
+            lambda cell: cell.error(TENSORS[cell.place.pass_]) if cell.ok else None,
+            best=None,
+        )
+        for place, group in by_setting(cells)
+    ]
+    return [*sections, _wrong(cells)]
+
+
+def _tensors(place: Place) -> str:
+    return ", ".join(TENSORS[place.pass_])
+
+
+def _wrong(cells: Sequence[Cell]) -> Section:
+    wrong = [(cell, row) for cell in cells for row in cell.rows if row["status"] == "wrong"]
+    headers = (
+        "Kernel",
+        "Pattern",
+        "Length (tokens)",
+        "Sample",
+        "Heads",
+        "Pass",
+        "out",
+        "dq",
+        "dk",
+        "dv",
+        "Reason",
+    )
+    rows = [
+        (
+            *(
+                cell.kernel,
+                cell.place.pattern,
+                str(row["seqlen"]),
+                str(row["sample"]),
+                cell.place.heads,
+                row["pass"],
+            ),
+            *(_error(row.get(f"relative_error_{tensor}")) for tensor in ("out", "dq", "dk", "dv")),
+            plain(row["reason"]),
+        )
+        for cell, row in wrong
+    ]
+    note = "" if rows else "No measured case disagreed with the oracle."
+    return Section("Wrong cases, with their relative errors", headers, tuple(rows), numeric=False, note=note)
+
+
+def _error(value: float | None) -> str:
+    return "not compared" if value is None else digits(value)
