@@ -81,7 +81,7 @@ def test_what_a_pattern_cannot_take_is_refused(arguments, message):
         draw_mask(**{"pattern": "causal", "seqlen": 8, **arguments})
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(mask=masks())
 def test_file_gives_back_the_mask(mask, tmp_path_factory):
     path = tmp_path_factory.mktemp("masks") / "0.json"

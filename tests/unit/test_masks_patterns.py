@@ -1,7 +1,7 @@
 """The twelve static patterns against their rules and the reference figures."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from masks_strategy import cells, masks, predicate
 
 from longca.masks.mask import draw_mask
@@ -71,6 +71,7 @@ def test_all_patterns_have_figures():
     assert not set(PATTERNS) & set(DYNAMIC_PATTERNS)
 
 
+@settings(deadline=None)
 @given(masks())
 def test_slices_keep_what_the_rule_says(mask):
     kept = predicate(mask)

@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from masks_strategy import bands, cells, slice_lists
 
@@ -24,18 +24,21 @@ from longca.masks.slices import (
 
 
 @pytest.mark.parametrize("kind", TYPES)
+@settings(deadline=None)
 @given(queries=st.integers(0, 9), keys=st.integers(0, 9))
 def test_area_of_a_slice_counts_its_cells(kind, queries, keys):
     piece = Slice(0, queries, 0, keys, kind)
     assert slice_area(piece) == cells([piece], queries, keys).sum()
 
 
+@settings(deadline=None)
 @given(slice_lists())
 def test_area_of_a_mask_counts_its_cells(drawn):
     slices, queries, keys = drawn
     assert area(slices) == cells(slices, queries, keys).sum()
 
 
+@settings(deadline=None)
 @given(bands())
 def test_band_keeps_what_lies_between_its_bounds(drawn):
     (q0, q1, k0, k1, left, right), queries, keys = drawn
@@ -52,6 +55,7 @@ def test_band_keeps_what_lies_between_its_bounds(drawn):
     assert kept_rows == np.flatnonzero(right_cells.any(1)).tolist()
 
 
+@settings(deadline=None)
 @given(slice_lists(), st.data())
 def test_slices_restricted_to_a_rectangle_are_its_slices(drawn, data):
     slices, queries, keys = drawn
@@ -63,6 +67,7 @@ def test_slices_restricted_to_a_rectangle_are_its_slices(drawn, data):
 
 
 @pytest.mark.parametrize("transpose", [False, True])
+@settings(deadline=None)
 @given(drawn=slice_lists())
 def test_row_intervals_are_the_runs_of_each_row(transpose, drawn):
     slices, queries, keys = drawn
@@ -79,6 +84,7 @@ def test_row_intervals_are_the_runs_of_each_row(transpose, drawn):
     assert (((column >= low[..., None]) & (column < high[..., None])).any(0) == dense).all()
 
 
+@settings(deadline=None)
 @given(slice_lists(), st.randoms(use_true_random=False))
 def test_digest_depends_on_the_cells_alone(drawn, rng):
     slices, queries, keys = drawn
@@ -101,11 +107,13 @@ def test_digest_is_over_size_rows_and_bounds():
     assert slices_digest([Slice(0, 2, 0, 3, "causal")], 2, 3) == hashlib.sha256(content).hexdigest()
 
 
+@settings(deadline=None)
 @given(slice_lists())
 def test_validate_accepts_disjoint_slices(drawn):
     validate_slices(*drawn)
 
 
+@settings(deadline=None)
 @given(slice_lists(), st.data())
 def test_validate_finds_any_shared_cell(drawn, data):
     slices, queries, keys = drawn

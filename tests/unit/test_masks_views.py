@@ -24,7 +24,7 @@ EXPRESSES = {
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(mask=masks())
 def test_views_of_patterns_keep_what_the_rule_says(view, mask):
     try:
@@ -36,7 +36,7 @@ def test_views_of_patterns_keep_what_the_rule_says(view, mask):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(drawn=slice_lists())
 def test_views_of_any_slices_keep_their_cells(view, drawn):
     slices, queries, keys = drawn
@@ -48,7 +48,7 @@ def test_views_of_any_slices_keep_their_cells(view, drawn):
         assert (VIEWS[view].expand(lowered) == cells(slices, queries, keys)).all()
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(slice_lists(), st.integers(1, 5), st.integers(1, 5), st.booleans())
 def test_tiles_of_any_size_keep_the_cells(drawn, tile_rows, tile_columns, transpose):
     slices, queries, keys = drawn
@@ -73,6 +73,7 @@ def test_views_express_these_patterns(view, pattern, seqlen):
             VIEWS[view].lower(slices, seqlen, seqlen)
 
 
+@settings(deadline=None)
 @given(masks())
 def test_views_come_from_cells_not_from_how_they_are_cut(mask):
     """A mask cut into rows has the views of the mask itself."""
