@@ -1,0 +1,1 @@
+"""Document lengths: corpora, histograms and the seeded packed samples drawn from them."""
