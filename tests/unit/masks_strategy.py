@@ -24,7 +24,7 @@ def masks(draw, patterns=tuple(PATTERNS), seqlens=SEQLENS):
     pattern = PATTERNS[draw(st.sampled_from(patterns))]
     seqlen = draw(seqlens)
     sizes = st.one_of(st.integers(0, 3), st.integers(0, seqlen + 2), st.integers(seqlen - 1, seqlen + 1))
-    parameters = {name: max(draw(sizes), name == "block") for name in pattern.parameters}
+    parameters = {name: max(draw(sizes), int(name == "block")) for name in pattern.parameters}
     documents = draw(documents_of(seqlen)) if pattern.has_documents else None
     return draw_mask(pattern.name, seqlen, parameters=parameters, documents=documents)
 

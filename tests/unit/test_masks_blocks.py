@@ -199,7 +199,7 @@ def _pickle(arrays):
         (_flip, "kept: head 0, row 3 keeps . blocks; must keep 2"),
         (_grow, "row_sizes: must be positive and add up to seqlen 512"),
         (_shrink, "row_sizes: must be positive"),
-        (_reheader, "header seed: Input should be a valid integer"),
+        (_reheader, "header, key seed: should be a valid integer, found 'x'"),
         (_lose, "is no block map: .*column_sizes"),
         (_reshape, "kept: uint8"),
         (_pickle, "is no block map: "),

@@ -105,7 +105,7 @@ def test_file_has_the_agreed_keys(pattern):
         ("pattern", "causal_documents", "did you mean causal_document"),
         ("pattern", "shared_question", "key slices: 3 slices; shared_question builds 4 here"),
         ("seqlen", 11, "documents: add up to 12 tokens; must add up to seqlen 11"),
-        ("seqlen", "12", "key seqlen: Input should be a valid integer"),
+        ("seqlen", "12", "key seqlen: should be a valid integer, found '12'"),
         ("seqlen", 0, "key seqlen: "),
         ("sample", -1, "key sample: "),
         ("documents", [3, 4, 4, 1], "key slices: 3 slices; causal_document builds 4 here"),
@@ -118,9 +118,9 @@ def test_file_has_the_agreed_keys(pattern):
         ("parameters", {"window": 3}, "parameter 'window': causal_document does not take it"),
         ("slices", [[0, 3, 0, 3, "causal"]], "key slices: 1 slices; causal_document builds 3 here"),
         ("slices", [[0, 3, 0, 3, "casual"]], r"key slices\.0\.4: "),
-        ("slices", [[0, 3, 0, 3]], r"key slices\.0\.4: Field required"),
+        ("slices", [[0, 3, 0, 3]], r"key slices\.0\.4: missing"),
         ("area", 32, "key area: 32; the slices keep 31 cells"),
-        ("extra", 1, "key extra: Extra inputs are not permitted"),
+        ("extra", 1, "key extra: Extra inputs are not permitted, found 1"),
         ("seed", None, "key seed: "),
     ],
 )
@@ -141,7 +141,7 @@ def test_file_without_a_key_is_refused_by_its_name(key, tmp_path):
     del content[key]
     path = tmp_path / "0.json"
     path.write_text(json.dumps(content))
-    with pytest.raises(LongcaError, match=f"key {key}: Field required"):
+    with pytest.raises(LongcaError, match=f"key {key}: missing"):
         read_mask(path)
 
 

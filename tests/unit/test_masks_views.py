@@ -110,41 +110,41 @@ def test_window_is_aligned_at_the_bottom_right():
 def test_varlen_boundaries_are_those_of_the_documents_with_tokens():
     mask = draw_mask("causal_document", 8, documents=[3, 0, 4, 1, 0])
     view = varlen.lower(mask.slices, 8, 8)
-    assert view.cu_queries.tolist() == view.cu_keys.tolist() == [0, 3, 7, 8]
+    assert view.cu_seqlens_q.tolist() == view.cu_seqlens_k.tolist() == [0, 3, 7, 8]
     assert view.causal
-    assert view.cu_queries.dtype == view.cu_keys.dtype == np.int32
+    assert view.cu_seqlens_q.dtype == view.cu_seqlens_k.dtype == np.int32
 
 
 def test_varlen_gives_unseen_keys_and_blind_queries_sequences_of_their_own():
     view = varlen.lower([Slice(1, 3, 2, 4, "full")], 4, 6)
     assert not view.causal
-    assert view.cu_queries.tolist() == [0, 1, 1, 3, 4, 4]
-    assert view.cu_keys.tolist() == [0, 0, 2, 4, 4, 6]
+    assert view.cu_seqlens_q.tolist() == [0, 1, 1, 3, 4, 4]
+    assert view.cu_seqlens_k.tolist() == [0, 0, 2, 4, 4, 6]
 
 
 def test_flashmask_columns_of_a_causal_document_mask():
     view = flashmask.lower(draw_mask("causal_document", 7, documents=[3, 4]).slices, 7, 7)
-    assert view.lower_start.tolist() == [3, 3, 3, 7, 7, 7, 7]
-    assert view.lower_end.tolist() == [7] * 7
-    assert view.upper_start.tolist() == [0] * 7
-    assert view.upper_end.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert view.lts.tolist() == [3, 3, 3, 7, 7, 7, 7]
+    assert view.lte.tolist() == [7] * 7
+    assert view.uts.tolist() == [0] * 7
+    assert view.ute.tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert view.causal
 
 
 def test_flashmask_columns_of_a_document_mask():
     view = flashmask.lower(draw_mask("full_document", 7, documents=[3, 4]).slices, 7, 7)
-    assert view.lower_start.tolist() == [3, 3, 3, 7, 7, 7, 7]
-    assert view.lower_end.tolist() == [7] * 7
-    assert view.upper_start.tolist() == [0] * 7
-    assert view.upper_end.tolist() == [0, 0, 0, 3, 3, 3, 3]
+    assert view.lts.tolist() == [3, 3, 3, 7, 7, 7, 7]
+    assert view.lte.tolist() == [7] * 7
+    assert view.uts.tolist() == [0] * 7
+    assert view.ute.tolist() == [0, 0, 0, 3, 3, 3, 3]
     assert not view.causal
 
 
 def test_flashmask_columns_of_shared_demonstrations():
     """Documents 2, 3 and 2: the first two are hidden from each other, the last sees all."""
     view = flashmask.lower(draw_mask("causal_blockwise", 7, documents=[2, 3, 2]).slices, 7, 7)
-    assert view.lower_start.tolist() == [2, 2, 7, 7, 7, 7, 7]
-    assert view.lower_end.tolist() == [5, 5, 7, 7, 7, 7, 7]
+    assert view.lts.tolist() == [2, 2, 7, 7, 7, 7, 7]
+    assert view.lte.tolist() == [5, 5, 7, 7, 7, 7, 7]
     assert view.causal
 
 

@@ -13,6 +13,7 @@ from longca.errors import LongcaError
 from longca.files import write_atomically
 from longca.masks.blocks.block_map import BlockMap
 from longca.masks.blocks.drawing import SMALLEST_VARIABLE_BLOCK
+from longca.masks.problems import first_problem
 
 
 class _Header(BaseModel):
@@ -52,8 +53,7 @@ def load_block_map(path: Path) -> BlockMap:
             arrays = {name: archive[name] for name in ("header", "row_sizes", "column_sizes", "kept")}
         header = _Header.model_validate_json(arrays["header"].tobytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        raise LongcaError(f"{path}: header {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise LongcaError(f"{path}: header, {first_problem(error)}") from error
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise LongcaError(f"{path}: is no block map: {error}") from error
     for name in ("row_sizes", "column_sizes"):

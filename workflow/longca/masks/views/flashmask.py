@@ -21,10 +21,10 @@ class FlashMask:
     hidden from key j, so that a kernel with a causal switch needs the lower columns only.
     """
 
-    lower_start: np.ndarray
-    lower_end: np.ndarray
-    upper_start: np.ndarray
-    upper_end: np.ndarray
+    lts: np.ndarray
+    lte: np.ndarray
+    uts: np.ndarray
+    ute: np.ndarray
     causal: bool
     queries: int
     keys: int
@@ -58,8 +58,8 @@ def lower(slices: Sequence[Slice], queries: int, keys: int) -> FlashMask:
 def expand(view: FlashMask) -> np.ndarray:
     """The kept cells, bool [queries, keys]."""
     i = np.arange(view.queries)[:, None]
-    hidden_below = (i >= view.lower_start) & (i < view.lower_end)
-    hidden_above = (i >= view.upper_start) & (i < view.upper_end)
+    hidden_below = (i >= view.lts) & (i < view.lte)
+    hidden_above = (i >= view.uts) & (i < view.ute)
     return ~(hidden_below | hidden_above)
 
 

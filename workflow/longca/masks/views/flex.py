@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longca.masks.blocks import BlockMap
+from longca.masks.blocks.block_map import BlockMap
 from longca.masks.slices import Slice, row_intervals
 from longca.masks.views.block_grid import Blocks, find_blocks
 

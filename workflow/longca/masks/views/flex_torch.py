@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.nn.attention.flex_attention import BlockMask
 
-from longca.masks.blocks import BlockMap
+from longca.masks.blocks.block_map import BlockMap
 from longca.masks.slices import Slice
 from longca.masks.views import flex, window
 from longca.masks.views.block_grid import Blocks

@@ -1,23 +1,27 @@
 """Every view by name: for the command line, the tests and the docs."""
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from longca.errors import LongcaError
+from longca.masks.patterns.choices import nearest_hint
 from longca.masks.slices import Slice
 from longca.masks.views import dense, flashmask, flex, segments, varlen, window
 
 SEGMENT_TILE = 128
+LARGEST_DENSE = 4096
 
 
 @dataclass(frozen=True)
 class View:
     """One view of masks.
 
-    lower(slices, queries, keys) makes it or raises ViewUnavailable; expand(view) gives back bool [queries,
-    keys].
+    lower(slices, queries, keys) makes it or raises ViewUnavailable; expand(view) gives back the kept cells,
+    bool [queries, keys].
     """
 
     summary: str
@@ -37,3 +41,18 @@ VIEWS: dict[str, View] = {
     "flashmask": View("for each key the queries that do not see it", flashmask.lower, flashmask.expand),
     "segments": View("for each tile of queries a few runs of keys", _segments, segments.expand),
 }
+
+
+def view_json(name: str, slices: Sequence[Slice], seqlen: int) -> str:
+    """A view of a mask of `seqlen` queries and keys, as JSON with its arrays as lists.
+
+    Raises:
+        LongcaError: for an unknown view, one that cannot express the mask, or a dense one of a long mask.
+    """
+    if name not in VIEWS:
+        raise LongcaError(f"view {name!r}: must be one of {', '.join(VIEWS)}{nearest_hint(name, VIEWS)}")
+    if name == "dense" and seqlen > LARGEST_DENSE:
+        raise LongcaError(f"view dense: lists every cell; seqlen {seqlen} must be at most {LARGEST_DENSE}")
+    view = VIEWS[name].lower(slices, seqlen, seqlen)
+    content = {"kept": view} if isinstance(view, np.ndarray) else asdict(view)
+    return json.dumps({"view": name, **content}, default=np.ndarray.tolist)

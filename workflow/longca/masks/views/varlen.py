@@ -1,7 +1,8 @@
 """The varlen view: packed sequences that do not see each other, as variable-length kernels take them.
 
-Sequence n has the queries [cu_queries[n], cu_queries[n + 1]) and the keys [cu_keys[n], cu_keys[n + 1]); it is
-seen in full, or causally, aligned at the bottom right. All sequences are of one kind.
+Sequence n has the queries [cu_seqlens_q[n], cu_seqlens_q[n + 1]) and the keys [cu_seqlens_k[n],
+cu_seqlens_k[n + 1]); it is seen in full, or causally, aligned at the bottom right. All sequences are of one
+kind.
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,10 @@ from longca.masks.views.unavailable import ViewUnavailable
 
 @dataclass(frozen=True)
 class Varlen:
-    """cu_queries, cu_keys: int32 [sequences + 1], from 0 to queries and to keys. causal: of all sequences."""
+    """Cumulative lengths int32 [sequences + 1], from 0 to queries and to keys; causal is of all sequences."""
 
-    cu_queries: np.ndarray
-    cu_keys: np.ndarray
+    cu_seqlens_q: np.ndarray
+    cu_seqlens_k: np.ndarray
     causal: bool
     queries: int
     keys: int
@@ -56,7 +57,7 @@ def expand(view: Varlen) -> np.ndarray:
     """The kept cells, bool [queries, keys]."""
     kept = np.zeros((view.queries, view.keys), bool)
     for q0, q1, k0, k1 in zip(
-        view.cu_queries, view.cu_queries[1:], view.cu_keys, view.cu_keys[1:], strict=False
+        view.cu_seqlens_q, view.cu_seqlens_q[1:], view.cu_seqlens_k, view.cu_seqlens_k[1:], strict=False
     ):
         i, j = np.arange(q1 - q0)[:, None], np.arange(k1 - k0)
         kept[q0:q1, k0:k1] = (j <= i + (k1 - k0) - (q1 - q0)) if view.causal else True
@@ -69,18 +70,18 @@ def _sequences(
     """Sequences of the query runs that begin at `starts`; None where their keys overlap or go backwards."""
     queries = len(low)
     stops = np.append(starts[1:], queries)
-    cu_queries, cu_keys = [0], [0]
+    cu_seqlens_q, cu_seqlens_k = [0], [0]
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
         first, end = int(low[start]), int(high[stop - 1])
         if first < end:
-            if first < cu_keys[-1]:
+            if first < cu_seqlens_k[-1]:
                 return None
-            if first > cu_keys[-1]:
-                cu_queries.append(start)
-                cu_keys.append(first)
-        cu_queries.append(stop)
-        cu_keys.append(max(end, cu_keys[-1]))
-    if cu_keys[-1] < keys:
-        cu_queries.append(queries)
-        cu_keys.append(keys)
-    return Varlen(np.array(cu_queries, np.int32), np.array(cu_keys, np.int32), causal, queries, keys)
+            if first > cu_seqlens_k[-1]:
+                cu_seqlens_q.append(start)
+                cu_seqlens_k.append(first)
+        cu_seqlens_q.append(stop)
+        cu_seqlens_k.append(max(end, cu_seqlens_k[-1]))
+    if cu_seqlens_k[-1] < keys:
+        cu_seqlens_q.append(queries)
+        cu_seqlens_k.append(keys)
+    return Varlen(np.array(cu_seqlens_q, np.int32), np.array(cu_seqlens_k, np.int32), causal, queries, keys)
