@@ -44,6 +44,11 @@ rule other_study:
         path=r".+",
 
 
+def from_here(path):
+    """A file of the package as a rule's input: an edit of it is seen, where it lies on a machine is not."""
+    return os.path.relpath(path)
+
+
 def series_at(*parts):
     """The series of the study that stands at this place below records/."""
     name = "/".join(parts)
@@ -65,9 +70,3 @@ def family_series(*families):
 def family_records(*families):
     """The record files of these families."""
     return [f"{RESULTS}/records/{series.name}.jsonl" for series in family_series(*families)]
-
-
-def reported_records(name):
-    """The record files a table or figure of this name reads: a family's own, else all."""
-    families = [name] if name in ("dense", "sparse") else ["dense", "sparse"]
-    return family_records(*families)

@@ -1,6 +1,7 @@
 """From corpora to document lengths, and from those to the packed documents of a sample."""
 
 from longca.data.corpus_files import expand_files
+from longca.data.histogram import RESOURCE
 from longca.data.packing import base_dataset, resolve_dataset
 
 
@@ -16,11 +17,13 @@ def corpus_of_lengths(wildcards):
     return corpus.model_dump(mode="json") if corpus else None
 
 
-def corpus_files(wildcards):
-    """The files of a corpus of one's own: a new or changed one is counted again."""
+def lengths_source(wildcards):
+    """The files of a corpus of one's own, a new or changed one of which is counted again, or the published figures."""
     corpus = study.datasets.get(wildcards.dataset)
+    if corpus is None:
+        return from_here(RESOURCE)
     try:
-        return expand_files(corpus.files, corpus.keys) if corpus and corpus.files else []
+        return expand_files(corpus.files, corpus.keys) if corpus.files else []
     except LongcaError as error:
         raise WorkflowError(f"{study_file}: datasets.{wildcards.dataset}.{error}") from None
 
@@ -28,7 +31,7 @@ def corpus_files(wildcards):
 rule lengths:
     """Count a corpus's document lengths, or write a published histogram of them."""
     input:
-        corpus_files,
+        lengths_source,
     output:
         f"{RESULTS}/lengths/{{dataset}}.csv",
     log:

@@ -1,13 +1,21 @@
-"""From records and masks to figures, each as HTML, SVG, PDF and Vega-Lite JSON."""
+"""From tables and masks to figures, each as HTML, SVG, PDF and Vega-Lite JSON."""
 
+import longca.reporting
 from longca.reporting.names import figure_names
+
+TEMPLATES = [from_here(path) for path in sorted(Path(longca.reporting.__path__[0], "templates").iterdir())]
+
+
+def figure_inputs(wildcards):
+    """The masks where they are what is drawn, else the tables."""
+    return rules.masks.input if wildcards.figure == "masks" else TABLE_DATA
 
 
 rule figure:
     """Draw one figure of the study."""
     input:
-        lambda wildcards: reported_records(wildcards.figure),
-        rules.masks.input,
+        figure_inputs,
+        TEMPLATES,
     output:
         multiext(f"{RESULTS}/figures/{{figure}}", ".html", ".svg", ".pdf", ".json"),
     log:

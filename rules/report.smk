@@ -4,9 +4,9 @@
 rule report:
     """Write the self-contained report of the study."""
     input:
-        family_records("dense", "sparse"),
         rules.tables.input,
         rules.figures.input,
+        TEMPLATES,
     output:
         f"{RESULTS}/report.html",
     log:

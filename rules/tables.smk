@@ -2,11 +2,20 @@
 
 from longca.reporting.names import table_names
 
+# What figures and the report read.
+TABLE_DATA = expand(f"{RESULTS}/tables/{{table}}.parquet", table=table_names(study))
+
+
+def table_records(wildcards):
+    """The record files of the family a table is named after, else of all."""
+    families = [wildcards.table] if wildcards.table in ("dense", "sparse") else ["dense", "sparse"]
+    return family_records(*families)
+
 
 rule table:
     """Write one table of the study."""
     input:
-        lambda wildcards: reported_records(wildcards.table),
+        table_records,
     output:
         multiext(f"{RESULTS}/tables/{{table}}", ".csv", ".parquet", ".md", ".tex"),
     log:
