@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from longca.flops import attention_flops
 from longca.reporting.long import Row
 from longca.reporting.words import NOT_MEASURED, count, status_words, worst
 
-BACKWARD_OVER_FORWARD = 2.5
 NO_DEVICE = "no device yet"
 
 
 class Place(NamedTuple):
     """What the cells of a table's row share; `block` and nominal `density` are block-sparse's, else None."""
 
+    family: str
     device: str
     dataset: str
     q_heads: int
@@ -78,8 +79,9 @@ class Cell:
         """TFLOP/s at a quantile (p20, p50, p80) of latency: FLOPs summed by times summed; None unless ok."""
         if not self.ok:
             return None
-        milliseconds = sum(row[f"latency_ms_{quantile}"] for row in self.rows)
-        return sum(flops(row) for row in self.rows) / milliseconds / 1e9
+        place, milliseconds = self.place, sum(row[f"latency_ms_{quantile}"] for row in self.rows)
+        area = sum(row["area"] for row in self.rows)
+        return attention_flops(area, place.q_heads, place.head_dim, place.pass_) / milliseconds / 1e9
 
     def latency(self, quantile: str) -> float | None:
         """Milliseconds at a quantile, summed over the samples; None unless ok."""
@@ -94,15 +96,6 @@ class Cell:
         """The largest relative error of `tensors` over the samples compared with the oracle, or None."""
         errors = [row.get(f"relative_error_{tensor}") for row in self.rows for tensor in tensors]
         return max((error for error in errors if error is not None), default=None)
-
-
-def flops(row: Row) -> float:
-    """FLOPs of a case: 4 x cells kept x query heads x head dimension forward, 2.5 times that backward.
-
-    Source: "Long-Context Attention Benchmark" (arXiv 2510.17896).
-    """
-    forward = 4 * row["area"] * row["q_heads"] * row["head_dim"]
-    return forward * BACKWARD_OVER_FORWARD if row["pass"] == "backward" else forward
 
 
 def devices(rows: Iterable[Row]) -> list[str]:
@@ -145,6 +138,7 @@ def _not_measured_here(device: str) -> Row:
 
 def _place(device: str, row: Row) -> Place:
     return Place(
+        row["family"],
         device,
         row["dataset"],
         row["q_heads"],

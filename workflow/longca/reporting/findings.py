@@ -43,13 +43,13 @@ class _Lead:
 
 
 def fastest(cells: Sequence[Cell]) -> list[Finding]:
-    """Which kernel is fastest on each pattern, over which lengths and by how much; a heading a setting."""
+    """Which kernel is fastest on each pattern, over which lengths (block-sparse: densities), and by how much."""
     findings = []
     for place, group in by_setting(cells):
-        sentences = tuple(
-            (pattern, _pattern_sentence([cell for cell in group if cell.place.pattern == pattern]))
-            for pattern in dict.fromkeys(cell.place.pattern for cell in group)
-        )
+        subjects: dict[str, list[Cell]] = {}
+        for cell in group:
+            subjects.setdefault(_subject(cell.place), []).append(cell)
+        sentences = tuple((subject, _sentence(about)) for subject, about in subjects.items())
         findings.append(Finding(f"Fastest {place.pass_}, {setting(place)}", sentences))
     return findings
 
@@ -72,11 +72,11 @@ def refusals(cells: Sequence[Cell]) -> Finding:
     return Finding("Where a kernel has no number, and why", sentences)
 
 
-def _pattern_sentence(cells: Sequence[Cell]) -> str:
+def _sentence(cells: Sequence[Cell]) -> str:
     rows: dict[Place, list[Cell]] = {}
     for cell in cells:
         rows.setdefault(cell.place, []).append(cell)
-    order = sorted(rows, key=lambda place: (place.block or 0, place.density or 0, place.seqlen))
+    order = sorted(rows, key=lambda place: (place.seqlen, place.density or 0))
     leads = [(place, _lead(place, rows[place])) for place in order]
     runs = [list(run) for _, run in groupby(leads, key=lambda item: item[1].said if item[1] else None)]
     return "; ".join(_clause(run, whole=len(leads)) for run in runs) + "."
@@ -88,7 +88,7 @@ def _lead(place: Place, cells: Iterable[Cell]) -> _Lead | None:
 
 
 def _clause(run: list[tuple[Place, _Lead | None]], whole: int) -> str:
-    where = _lengths([place for place, _ in run]) if len(run) < whole or whole == 1 else "at every length"
+    where = _stretch([place for place, _ in run], whole)
     leads = [lead for _, lead in run if lead]
     if not leads:
         return f"no kernel has a number {where}"
@@ -103,14 +103,19 @@ def _clause(run: list[tuple[Place, _Lead | None]], whole: int) -> str:
     return f"{lead.first.kernel} {where}, {ratio} times as fast as {seconds} ({rate})"
 
 
-def _lengths(places: list[Place]) -> str:
-    named = [_named(place) for place in places]
-    return f"at {named[0]}" if len(named) == 1 else f"from {named[0]} to {named[-1]}"
+def _subject(place: Place) -> str:
+    """What one sentence is about: it runs over lengths, or for a block-sparse pattern over densities."""
+    return place.pattern if place.block is None else f"{place.pattern} {place.block}, {place.seqlen} tokens"
 
 
-def _named(place: Place) -> str:
-    sparse = "" if place.block is None else f" (block {place.block}, density {place.density:g})"
-    return f"{place.seqlen} tokens{sparse}"
+def _stretch(places: list[Place], whole: int) -> str:
+    """The lengths or densities of one clause, out of `whole` that the sentence is about."""
+    over_length = places[0].block is None
+    if len(places) == whole > 1:
+        return "at every length" if over_length else "at every density"
+    ends = [str(place.seqlen) if over_length else f"{place.density:g}" for place in (places[0], places[-1])]
+    said = f"at {ends[0]}" if len(places) == 1 else f"from {ends[0]} to {ends[1]}"
+    return f"{said} tokens" if over_length else f"{said} density"
 
 
 def _span(texts: list[str]) -> str:

@@ -35,25 +35,27 @@ def read_jobs(study: Study) -> list[Job]:
 
 
 def overhead(jobs: Sequence[Job]) -> list[str]:
-    """Sentences on what the jobs cost: start and share of those that measured something, the total of all."""
-    starts = [
-        (job.to_first_measurement_s, job.series) for job in jobs if job.to_first_measurement_s is not None
-    ]
-    if not starts:
-        return ["No job has measured anything yet."]
-    shares = [(job.measuring_s / job.wall_s, job.series) for job in jobs if job.measured_cases and job.wall_s]
-    wall, measuring = sum(job.wall_s for job in jobs), sum(job.measuring_s for job in jobs)
-    idle = len(jobs) - len(starts)
-    kept = f"; {idle} more had nothing left to measure" if idle else ""
+    """Sentences on what the jobs cost: start and share of those that timed something, the total of all."""
+    timed = [(job.to_first_measurement_s, job) for job in jobs if job.to_first_measurement_s is not None]
+    wall = sum(job.wall_s for job in jobs)
+    if not timed or not wall:
+        return ["No job has timed anything yet."]
+    starts = [(start, job.series) for start, job in timed]
+    shares = [(job.measuring_s / job.wall_s, job.series) for _, job in timed if job.wall_s]
     slowest, least = max(starts), min(shares)
+    measured, idle = sum(job.measured_cases for job in jobs), len(jobs) - len(timed)
     return [
-        f"{len(starts)} jobs measured {sum(job.measured_cases for job in jobs)} cases{kept}. "
-        f"They took {wall:.0f} s of wall time, {measuring / wall:.0%} of it measuring.",
+        f"{_jobs(len(jobs))}, {idle} without a case to time, measured {measured} cases. "
+        f"They took {wall:.0f} s of wall time, {sum(job.measuring_s for job in jobs) / wall:.0%} of it measuring.",
         f"From a job's start to its first measurement: {_median(starts):.1f} s at the median, "
         f"{slowest[0]:.1f} s at worst ({slowest[1]}).",
         f"Share of a job's wall time spent measuring: {_median(shares):.0%} at the median, "
         f"{least[0]:.0%} at worst ({least[1]}).",
     ]
+
+
+def _jobs(number: int) -> str:
+    return "1 job" if number == 1 else f"{number} jobs"
 
 
 def _median(named: list[tuple[float, str]]) -> float:

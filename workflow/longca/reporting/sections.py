@@ -73,10 +73,10 @@ def kernel_section(
 
 
 def by_setting(cells: Sequence[Cell]) -> list[tuple[Place, list[Cell]]]:
-    """Cells that share device, shape, dataset and pass, with one of their places; forward before backward."""
+    """Cells that differ in pattern, length and kernel alone, with one of their places; forward first."""
     groups: dict[tuple[Any, ...], list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(cell.place[:7], []).append(cell)
+        groups.setdefault(cell.place[:8], []).append(cell)
     ordered = sorted(groups.values(), key=lambda group: group[0].place.pass_ != "forward")
     return [(group[0].place, group) for group in ordered]
 
@@ -84,7 +84,7 @@ def by_setting(cells: Sequence[Cell]) -> list[tuple[Place, list[Cell]]]:
 def setting(place: Place) -> str:
     """What all cells of a section share, for its title."""
     documents = "" if place.dataset == "auto" else f", documents of {place.dataset}"
-    shape = f"heads {place.heads}, head dimension {place.head_dim}, {place.dtype}"
+    shape = f"{place.family} kernels, heads {place.heads}, head dimension {place.head_dim}, {place.dtype}"
     return f"{shape}, {plain(place.device)}{documents}"
 
 

@@ -51,9 +51,11 @@ def digits(value: float) -> str:
     """A number with three significant digits, without an exponent unless tiny: 0.0123, 12.3, 1234."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    places = 2 - math.floor(math.log10(abs(value)))
-    rounded = round(value, places)
-    return f"{rounded:.{max(0, places)}f}" if places < 8 else f"{value:.2e}"
+    rounded = float(f"{value:.2e}")
+    places = 2 - math.floor(math.log10(abs(rounded)))
+    if places > 5:
+        return f"{value:.2e}"
+    return f"{rounded:.{places}f}" if places > 0 else f"{value:.0f}"
 
 
 def plain(text: str, limit: int = 240) -> str:

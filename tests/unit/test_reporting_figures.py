@@ -1,0 +1,152 @@
+"""Figures: what is drawn, that it is the same each time, and that a page of one can leave nothing and fetch nothing."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reporting_records import by_kernel, dense_study, sparse_study, write_records
+
+from longca.errors import LongcaError
+from longca.masks.mask import draw_mask, mask_to_json
+from longca.masks.slices import TYPES, Slice, row_bounds
+from longca.reporting.figures.drawing import TITLES, draw, write_figure
+from longca.reporting.figures.masks import polygon
+from longca.reporting.figures.theme import PALETTE, kernel_scales
+from longca.reporting.names import FIGURE_FORMATS, figure_file, figure_names, pictured_masks, table_names
+from longca.reporting.tables import write_table
+from longca.study.model import Study
+
+HOSTILE = "</script><script>alert(1)</script> & <b>50%</b>"
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def tabled(study: Study) -> Study:
+    """The study with its tables written."""
+    for name in table_names(study):
+        write_table(study, name)
+    return study
+
+
+def values(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows a figure draws."""
+    (rows,) = spec["datasets"].values() if "datasets" in spec else [spec["data"]["values"]]
+    return rows
+
+
+def test_every_figure_of_a_study_has_a_title_and_every_format() -> None:
+    study = dense_study(seqlens=[512, 1024], passes=["forward", "backward"])
+    write_records(study, by_kernel(naive={"status": "out_of_memory", "reason": HOSTILE}))
+    tabled(study)
+    for file in pictured_masks(study):
+        file.parent.mkdir(parents=True)
+        file.write_text(mask_to_json(draw_mask(file.parts[-3], int(file.parts[-2]))))
+    for name in figure_names(study):
+        write_figure(study, name)
+        contents = {suffix: figure_file(study, name, suffix).read_bytes() for suffix in FIGURE_FORMATS}
+        assert contents["pdf"].startswith(b"%PDF")
+        assert contents["svg"].startswith(b"<svg")
+        assert json.loads(contents["json"])["title"]["text"] == TITLES[name]
+        page = contents["html"].decode()
+        # The record's reason is data: it neither ends a script nor starts one.
+        assert page.count("<script") == page.count("</script>") == 3
+        outside = set(re.findall(r"https?://[^\"'\s)]+", page.split("<main", 1)[1]))
+        assert all(url.startswith("https://vega.github.io/schema/") for url in outside)
+
+
+def test_the_same_records_give_the_same_bytes_whatever_was_drawn_before() -> None:
+    study = dense_study(seqlens=[512, 1024])
+    write_records(study)
+    tabled(study)
+    names = ("dense_throughput_over_length", "dense_throughput_over_patterns", "peak_memory", "support")
+    first = [json.dumps(draw(study, name), sort_keys=True) for name in names]
+    assert first == [json.dumps(draw(study, name), sort_keys=True) for name in names]
+
+
+def test_a_status_without_a_number_has_a_word_and_no_number_in_a_figure() -> None:
+    study = dense_study(patterns=["causal"])
+    write_records(study, by_kernel(naive={"status": "timeout", "reason": "over 600 s"}))
+    naive, sdpa = values(draw(tabled(study), "dense_throughput_over_length"))
+    assert (naive["status"], naive["reason"], "tflops" in naive) == ("timeout", "over 600 s", False)
+    assert not any(isinstance(value, float) for value in naive.values())
+    assert sdpa["tflops_low"] < sdpa["tflops"] < sdpa["tflops_high"]
+
+
+def test_lines_of_different_shapes_and_devices_are_panels_of_their_own() -> None:
+    study = dense_study(heads=["4-2", "4-4"], patterns=["causal"])
+    write_records(study, by_kernel(naive={"environment": {"device": "another"}}))
+    panels = {row["panel"] for row in values(draw(tabled(study), "dense_throughput_over_length"))}
+    assert panels == {
+        f"forward, heads {heads}, {device}"
+        for heads in ("4-2", "4-4")
+        for device in ("another", "a CPU, 2 threads")
+    }
+
+
+def test_a_kernel_has_one_colour_whatever_it_is_drawn_with() -> None:
+    together, alone = kernel_scales(["naive", "sdpa", "flex"])[0], kernel_scales(["flex"])[0]
+    assert alone.to_dict()["range"] == together.to_dict()["range"][2:]
+    assert len(set(together.to_dict()["range"])) == 3
+    assert set(together.to_dict()["range"]) <= set(PALETTE)
+
+
+def test_block_sparse_lines_stand_at_the_density_really_kept() -> None:
+    study = sparse_study()
+    write_records(study, lambda case: {"density": case.density_nominal - 0.01})
+    assert figure_names(study) == ("sparse_throughput_over_density", "support")
+    drawn = values(draw(tabled(study), "sparse_throughput_over_density"))
+    assert sorted({row["density"] for row in drawn}) == [0.24, 0.49]
+
+
+def test_a_missing_table_and_an_unknown_figure_are_named() -> None:
+    study = dense_study()
+    with pytest.raises(
+        LongcaError, match=r"tables/dense.parquet: is not there; right: .*longca tables dense"
+    ):
+        draw(study, "peak_memory")
+    with pytest.raises(LongcaError, match=r"did you mean 'support'"):
+        write_figure(study, "suport")
+    figure = Path("results/tiny/tables/dense.parquet")
+    figure.parent.mkdir(parents=True)
+    figure.write_text("no parquet")
+    with pytest.raises(LongcaError, match=r"tables/dense.parquet: is no Parquet table"):
+        draw(study, "peak_memory")
+
+
+@given(st.data())
+def test_a_polygon_keeps_the_cells_of_its_slice(data: st.DataObject) -> None:
+    q0, k0 = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))
+    queries, keys = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 20))
+    piece = Slice(q0, q0 + queries, k0, k0 + keys, data.draw(st.sampled_from(TYPES)))
+    left, right = row_bounds(piece)
+    corners = polygon(piece)
+    for key in range(piece.k0, piece.k1):
+        kept = [
+            query
+            for query in range(piece.q0, piece.q1)
+            if (left is None or key >= query + left) and (right is None or key <= query + right)
+        ]
+        spans = [(a, b) for a, b in pairwise(corners) if a[0] <= key <= b[0] and a[0] < b[0]]
+        if not kept:
+            # Nothing kept: at most the half cells of a diagonal are drawn.
+            assert all(_at(span, key, 2) - _at(span, key, 1) <= 1 for span in spans)
+            continue
+        if len(kept) == 1 and not spans:
+            continue
+        assert any(
+            abs(_at(span, key, 1) - kept[0]) <= 1 and abs(_at(span, key, 2) - (kept[-1] + 1)) <= 1
+            for span in spans
+        )
+
+
+def _at(span: tuple[tuple[float, ...], tuple[float, ...]], key: int, part: int) -> float:
+    (before, after) = span
+    return before[part] + (after[part] - before[part]) * (key - before[0]) / (after[0] - before[0])
