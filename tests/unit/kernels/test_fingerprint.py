@@ -1,0 +1,106 @@
+"""What changes a kernel's fingerprint, and what does not."""
+
+import sys
+
+import pytest
+
+from longca.kernels import fingerprint
+from longca.kernels.fingerprint import (
+    closure_digest,
+    measured_fingerprint,
+    pinned_version,
+    source_fingerprint,
+)
+
+KERNEL = '''"""A kernel."""
+import os
+from .helper import scale  # relative
+from fake_kernels.views import other
+
+
+def prepare(case):
+    """Docstring."""
+    return scale(case)
+'''
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    folder = tmp_path / "fake_kernels"
+    (folder / "views").mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    (folder / "views" / "__init__.py").write_text("")
+    (folder / "kernel.py").write_text(KERNEL)
+    (folder / "helper.py").write_text("def scale(x):\n    return x * 2\n")
+    (folder / "views" / "other.py").write_text("VALUE = 1\n")
+    (folder / "unrelated.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield folder
+    for name in [name for name in sys.modules if name.startswith("fake_kernels")]:
+        del sys.modules[name]
+
+
+def digest():
+    closure_digest.cache_clear()
+    fingerprint._find.cache_clear()
+    return closure_digest("fake_kernels.kernel")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changes"),
+    [
+        ("kernel.py", "# relative", "# another comment", False),
+        ("kernel.py", '"""Docstring."""', '"""Another docstring."""', False),
+        ("kernel.py", "\n\n\ndef", "\n\n\n\n\ndef", False),
+        ("kernel.py", "return scale(case)", "return scale(case) + 1", True),
+        ("helper.py", "x * 2", "x * 3", True),
+        ("views/other.py", "1", "2", True),
+        ("unrelated.py", "1", "2", False),
+    ],
+)
+def test_edits(package, file, old, new, changes):
+    before = digest()
+    path = package / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    assert (digest() != before) is changes
+
+
+def test_nothing_is_imported(package):
+    (package / "helper.py").write_text("raise RuntimeError('imported')\n")
+    digest()
+
+
+def test_kernels_of_the_registry_differ_and_leave_the_shared_interface_out():
+    digests = {
+        closure_digest(f"longca.kernels.dense.{name}") for name in ("naive", "sdpa", "flex", "segments")
+    }
+    assert len(digests) == 4
+    assert "longca.kernels.interface" in fingerprint._SHARED
+
+
+def test_versions_are_part_of_it():
+    old, new = (
+        measured_fingerprint("dense", "naive", {"torch": version}) for version in ("2.12.0", "2.13.0")
+    )
+    assert old != new
+    assert measured_fingerprint("dense", "naive", {"torch": "2.12.0"}) == old
+
+
+def test_pins_are_read_from_the_environment_sets(tmp_path, monkeypatch):
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "cpu.txt").write_text(
+        "torch==2.13.0\nTriton == 3.6.0 ; platform_system == 'Linux'\n# torchvision==1\n"
+    )
+    (tmp_path / "kernels" / "fa.txt").write_text("flash-attn[all]==2.8.3\n")
+    monkeypatch.setattr(fingerprint, "_ENVS", tmp_path)
+    assert pinned_version("torch") == "2.13.0"
+    assert pinned_version("triton") == "3.6.0"
+    assert pinned_version("flash-attn") == "2.8.3"
+    assert pinned_version("torchvision") is None
+    source_fingerprint.cache_clear()
+    before = source_fingerprint("dense", "naive")
+    (tmp_path / "cpu.txt").write_text("torch==2.14.0\n")
+    source_fingerprint.cache_clear()
+    assert source_fingerprint("dense", "naive") != before
+    source_fingerprint.cache_clear()

@@ -1,0 +1,122 @@
+"""A series: resumed from its journal, stopped by its budget, measured again where asked."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from longca.cases import study_series
+from longca.errors import LongcaError
+from longca.measure.record import read_records
+from longca.measure.running import measure_series
+from longca.measure.series import OutOfBudgetError
+from longca.study.loading import check_study
+
+pytestmark = pytest.mark.usefixtures("fake_kernels")
+QUIET = Console(quiet=True)
+
+
+def study(kernel="right", seqlens=(32, 64), **measure):
+    return check_study(
+        {
+            "study": "tiny",
+            "mask": {"window": 20, "global_tokens": 9, "block": 32},
+            "measure": {"device": "cpu", "warmups": 1, "repetitions": 3, "threads": 1} | measure,
+            "dense": {
+                "kernels": [kernel],
+                "patterns": ["causal"],
+                "seqlens": list(seqlens),
+                "heads": ["4-2"],
+                "head_dim": 64,
+                "dtype": "float32",
+            },
+        },
+        "test",
+    )
+
+
+def run(tmp_path, one=None, budget_s=None, retry=()):
+    one = one or study()
+    measure_series(one, tmp_path, study_series(one), budget_s, frozenset(retry), QUIET)
+    return read_records(tmp_path / "records" / study_series(one)[0].name.with_suffix(".jsonl"))
+
+
+def jobs(tmp_path, kernel="right"):
+    path = tmp_path / "journals/dense/auto" / kernel / "causal/4-2.jobs.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_every_case_has_a_record_in_order_and_nothing_is_measured_twice(tmp_path):
+    first = run(tmp_path)
+    assert [(record.seqlen, record.pass_) for record in first] == [
+        (32, "forward"),
+        (32, "backward"),
+        (64, "forward"),
+        (64, "backward"),
+    ]
+    assert run(tmp_path) == first
+    counts = [(job["measured_cases"], job["kept_cases"]) for job in jobs(tmp_path)]
+    assert counts == [(4, 0), (0, 4)]
+    overhead = jobs(tmp_path)[0]
+    assert (
+        0 < overhead["measuring_s"] < overhead["wall_s"]
+        and 0 < overhead["to_first_measurement_s"] < overhead["wall_s"]
+    )
+    assert jobs(tmp_path)[1]["to_first_measurement_s"] is None
+
+
+def test_a_longer_grid_measures_what_is_new(tmp_path):
+    first = run(tmp_path)
+    longer = run(tmp_path, study(seqlens=(16, 32, 64)))
+    assert longer[2:] == first and jobs(tmp_path)[1]["measured_cases"] == 2
+
+
+@pytest.mark.parametrize("measure", [{"repetitions": 4}, {"warmups": 2}])
+def test_another_protocol_measures_again(tmp_path, measure):
+    run(tmp_path)
+    run(tmp_path, study(**measure))
+    assert jobs(tmp_path)[1]["measured_cases"] == 4
+
+
+def test_what_a_budget_leaves_out_has_no_record_and_is_measured_next(tmp_path):
+    with pytest.raises(OutOfBudgetError):
+        run(tmp_path, budget_s=1e-6)
+    records = tmp_path / "records/dense/auto/right/causal/4-2.jsonl"
+    assert not records.exists()
+    assert len(run(tmp_path)) == 4
+
+
+def test_the_budget_ends_a_case_without_calling_it_a_timeout(tmp_path):
+    one = study("hang", case_timeout="50m")
+    with pytest.raises(OutOfBudgetError):
+        run(tmp_path, one, budget_s=15)
+    journal = tmp_path / "journals/dense/auto/hang/causal/4-2.jsonl"
+    assert [json.loads(line)["record"]["seqlen"] for line in journal.read_text().splitlines()] == [32, 32]
+
+
+def test_lost_cases_are_kept_unless_asked_for_again(tmp_path):
+    one = study("segfault")
+    first = run(tmp_path, one)
+    assert [record.status for record in first] == ["ok", "ok", "crashed", "crashed"]
+    assert run(tmp_path, one) == first
+    run(tmp_path, one, retry=("crashed", "timeout"))
+    assert [job["measured_cases"] for job in jobs(tmp_path, "segfault")] == [4, 0, 2]
+    with pytest.raises(LongcaError, match="'crash' is not a status; did you mean 'crashed'"):
+        run(tmp_path, one, retry=("crash",))
+
+
+def test_a_mask_of_another_study_is_refused(tmp_path):
+    one = study()
+    run(tmp_path, one)
+    other = one.model_copy(update={"seed": 7})
+    with pytest.raises(LongcaError, match=r"masks/auto/causal/32/0\.json: seed is 42, the study says 7"):
+        run(tmp_path, other)
+
+
+def test_a_mask_edited_by_hand_is_refused(tmp_path):
+    run(tmp_path)
+    path: Path = tmp_path / "masks/auto/causal/64/0.json"
+    path.write_text(path.read_text().replace('"area": 2080', '"area": 2081'))
+    with pytest.raises(LongcaError, match=r"64/0\.json: key area"):
+        run(tmp_path)

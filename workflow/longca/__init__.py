@@ -1,0 +1,1 @@
+"""Trustworthy measurement of long-context attention."""

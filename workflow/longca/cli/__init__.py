@@ -1,0 +1,1 @@
+"""The `longca` command: one module a stage, heavy imports inside the commands."""

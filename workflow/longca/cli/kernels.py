@@ -1,0 +1,60 @@
+"""Commands about kernels."""
+
+from collections.abc import Mapping
+
+import typer
+
+from longca.kernels.interface import Kernel
+
+
+def register(app: typer.Typer) -> None:
+    """Add this stage's commands to the application."""
+    app.command()(kernels)
+
+
+def kernels() -> None:
+    """List the kernels: passes, patterns, and whether each is available here or why not."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from longca.kernels.registry import FAMILIES, kernel_names, load_kernel
+    from longca.masks.patterns import DYNAMIC_PATTERNS, PATTERNS
+    from longca.measure.device_probe import has_gpu
+
+    device = "cuda" if has_gpu() else "cpu"
+    every = {"dense": frozenset(PATTERNS), "sparse": frozenset(DYNAMIC_PATTERNS)}
+    table = Table()
+    for column in ("kernel", "family", "passes", "patterns", f"here ({device})", "what it is"):
+        table.add_column(column)
+    for family in FAMILIES:
+        for name in kernel_names(family):
+            kernel = load_kernel(family, name)
+            row = (
+                name,
+                family,
+                _passes(kernel.support.passes),
+                _patterns(kernel.support.patterns, every[family]),
+                _available(kernel, device),
+                kernel.summary,
+            )
+            table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def _patterns(known: frozenset[str], every: frozenset[str]) -> str:
+    return f"all {len(every)}" if known == every else ", ".join(sorted(known))
+
+
+def _passes(passes: Mapping[str, tuple[str, ...]]) -> str:
+    return "; ".join(f"{device}: {', '.join(names)}" for device, names in passes.items())
+
+
+def _available(kernel: Kernel, device: str) -> str:
+    """`yes`, or why not; a library is looked for, not imported (`longca doctor` does that)."""
+    from importlib.util import find_spec
+
+    if device not in kernel.support.passes:
+        return f"no: needs {' or '.join(kernel.support.passes)}"
+    absent = [module for module in kernel.imports if find_spec(module.partition(".")[0]) is None]
+    return f"no: module {', '.join(absent)} is not installed" if absent else "yes"

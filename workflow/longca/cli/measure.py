@@ -1,0 +1,136 @@
+"""Commands that measure: a study's series, one question, and what is here to measure with."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longca.errors import LongcaError
+from longca.names import unknown_name
+
+_OUT_OF_BUDGET = 75
+_SERIES_KEYS = ("family", "dataset", "kernel", "pattern", "heads")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this stage's commands to the application."""
+    app.command()(measure)
+    app.command()(doctor)
+
+
+def measure(
+    study: Annotated[Path | None, typer.Option(help="Config file of a study: measure its series.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Series of the study to measure, as kernel=sdpa,pattern=causal; repeatable."),
+    ] = None,
+    time_budget: Annotated[
+        str | None, typer.Option(help="Stop cleanly within this time, as 8m; exit code 75.")
+    ] = None,
+    retry: Annotated[str, typer.Option(help="Measure these statuses again, as crashed,timeout.")] = "",
+    kernel: Annotated[
+        list[str] | None, typer.Option(help="Without a study: kernel to ask; repeatable; all if left out.")
+    ] = None,
+    pattern: Annotated[str | None, typer.Option(help="Without a study: the mask pattern.")] = None,
+    seqlen: Annotated[str | None, typer.Option(help="Without a study: tokens, as 2048 or 8k.")] = None,
+    dataset: Annotated[str, typer.Option(help="Without a study: dataset of the documents.")] = "auto",
+    heads: Annotated[str | None, typer.Option(help="Without a study: query-kv heads, as 64-8.")] = None,
+    head_dim: Annotated[int | None, typer.Option(help="Without a study: size of a head.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Without a study: float32, float16 or bfloat16.")] = None,
+    device: Annotated[str, typer.Option(help="Without a study: auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Measure the series of a study, resuming from its journals, or answer one question without a study."""
+    if (study is None) == (pattern is None or seqlen is None):
+        raise LongcaError(
+            "measure: right: either --study FILE, or --pattern and --seqlen with --kernel, --heads ..."
+        )
+    if study is not None:
+        _measure_study(study, only or [], time_budget, frozenset(filter(None, retry.split(","))))
+    else:
+        assert pattern is not None and seqlen is not None
+        _measure_question(kernel or [], pattern, seqlen, dataset, heads, head_dim, dtype, device)
+
+
+def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: frozenset[str]) -> None:
+    from rich.console import Console
+
+    from longca.measure.running import OutOfBudgetError, measure_series
+    from longca.study.loading import read_study
+    from longca.study.units import parse_duration
+
+    study = read_study(path)
+    chosen = _choose(study, only)
+    try:
+        budget_s = parse_duration(time_budget) if time_budget else None
+    except ValueError as error:
+        raise LongcaError(f"--time-budget: {error}") from error
+    try:
+        measure_series(study, Path("results") / study.study, chosen, budget_s, retry, Console(stderr=True))
+    except OutOfBudgetError:
+        typer.echo(
+            f"longca: the time budget of {time_budget} ended; what was measured is kept, run again to go on",
+            err=True,
+        )
+        raise typer.Exit(_OUT_OF_BUDGET) from None
+
+
+def _choose(study, only: list[str]):  # type: ignore[no-untyped-def]
+    """The series that any of the --only texts names; all without one."""
+    from longca.cases import study_series
+
+    series = study_series(study)
+    if not only:
+        return series
+    wanted = [_parse_only(text) for text in only]
+    chosen = [
+        one
+        for one in series
+        if any(all(str(getattr(one, k)) == v for k, v in keys.items()) for keys in wanted)
+    ]
+    if not chosen:
+        raise LongcaError(
+            f"--only {' --only '.join(only)}: no series of study {study.study} is meant; it has {len(series)}"
+        )
+    return chosen
+
+
+def _parse_only(text: str) -> dict[str, str]:
+    keys = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if key not in _SERIES_KEYS or not equals:
+            raise LongcaError(
+                f"--only {text}: {unknown_name(key, _SERIES_KEYS, 'key of a series')}, as kernel=sdpa"
+            )
+        keys[key] = value
+    return keys
+
+
+def _measure_question(
+    kernels: list[str],
+    pattern: str,
+    seqlen: str,
+    dataset: str,
+    heads: str | None,
+    head_dim: int | None,
+    dtype: str | None,
+    device: str,
+) -> None:
+    from rich.console import Console
+
+    from longca.kernels.registry import kernel_names
+    from longca.measure.question import ask
+
+    table = ask(
+        kernels or list(kernel_names("dense")), pattern, seqlen, dataset, heads, head_dim, dtype, device
+    )
+    Console().print(table)
+
+
+def doctor() -> None:
+    """Say what is here: GPUs, processor, libraries, and why a kernel is missing."""
+    from rich.console import Console
+
+    from longca.measure.doctor import examine
+
+    examine(Console())

@@ -1,0 +1,1 @@
+"""Dense kernels, one file each."""

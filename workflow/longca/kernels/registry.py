@@ -1,0 +1,68 @@
+"""All kernels by family and name. A new one is a line here, or an entry point `longca.kernels` of another package.
+
+The modules are imported only when a kernel is used, and import their libraries only when they prepare a case.
+"""
+
+import importlib
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from longca.errors import LongcaError
+from longca.names import unknown_name
+
+if TYPE_CHECKING:
+    from longca.kernels.interface import Kernel
+
+_OWN = {
+    "dense": {
+        "naive": "longca.kernels.dense.naive",
+        "sdpa": "longca.kernels.dense.sdpa",
+        "flex": "longca.kernels.dense.flex",
+        "segments": "longca.kernels.dense.segments",
+    },
+    "sparse": {
+        "flex": "longca.kernels.sparse.flex",
+        "segments": "longca.kernels.sparse.segments",
+    },
+}
+FAMILIES = tuple(_OWN)
+
+
+@cache
+def _modules(family: str) -> dict[str, str]:
+    """Kernel name -> `module` or `module:attribute`. Entry points: `<name>` is dense, `sparse.<name>` block-sparse."""
+    modules = dict(_OWN[family])
+    for point in entry_points(group="longca.kernels"):
+        owner, _, name = point.name.rpartition(".")
+        if (owner or "dense") not in _OWN:
+            raise LongcaError(
+                f"entry point longca.kernels: {point.name}: {unknown_name(owner, _OWN, 'kernel family')}"
+            )
+        if (owner or "dense") == family:
+            if name in modules:
+                raise LongcaError(
+                    f"entry point longca.kernels: {point.name} = {point.value}: this name is taken"
+                )
+            modules[name] = point.value
+    return modules
+
+
+def kernel_names(family: str) -> tuple[str, ...]:
+    """The kernels of a family (dense, sparse), in the order of the registry."""
+    return tuple(_modules(family))
+
+
+def kernel_module(family: str, name: str) -> str:
+    """The module that defines a kernel. Raises LongcaError for an unknown name."""
+    modules = _modules(family)
+    if name not in modules:
+        raise LongcaError(unknown_name(name, modules, f"{family} kernel"))
+    return modules[name].partition(":")[0]
+
+
+def load_kernel(family: str, name: str) -> "Kernel":
+    """Import a kernel's module, not its library, and return its declaration. Raises LongcaError for an unknown name."""
+    module = kernel_module(family, name)
+    attribute = _modules(family)[name].partition(":")[2] or "KERNEL"
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,1 @@
+"""Block-sparse kernels, one file each."""

@@ -1,0 +1,1 @@
+"""Measuring: worker processes, timing, verification, records and journals."""

@@ -1,0 +1,180 @@
+"""Measuring one case inside a worker: prepare, verify, time, weigh.
+
+A cell is a case without its pass: forward and backward share their data, preparation, compiled code and verification.
+"""
+
+import gc
+import math
+import statistics
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from longca.cases import Case
+from longca.kernels.interface import FallbackError, Kernel, Prepared, Tensors, UnsupportedError
+from longca.masks.blocks import BlockMap, load_block_map
+from longca.masks.mask import Mask, read_mask
+from longca.measure import device as devices
+from longca.measure.memory import peak_bytes
+from longca.measure.protocol import Outcome, Request
+from longca.measure.timing import first_call, time_calls
+from longca.measure.verify import Verdict, Verifier
+
+# A median that moves by more than this between the first and the last third of the samples is a drift.
+_DRIFT = 0.05
+# A spread from p20 to p80 over this share of the median says that the figure is not to be compared closely.
+_NOISE = 0.10
+
+
+class Cell:
+    """A prepared kernel on its data, with what preparing and compiling took in milliseconds and whether it is right."""
+
+    def __init__(self, kernel: Kernel, case: Case, mask: Mask | BlockMap, device: torch.device) -> None:
+        self.case = case
+        gradients = kernel.support.reason_against(replace(case, pass_="backward"), device.type) is None
+        self.tensors = draw_tensors(case, device, gradients)
+        start = time.perf_counter()
+        self.prepared: Prepared = kernel.prepare(case, mask, self.tensors)
+        self.prepare_ms = (time.perf_counter() - start) * 1e3
+        self.first_ms = {"forward": first_call(self.prepared.forward, device)}
+        self.flags: list[str] = []
+        self.verdict = self._verify(mask, device)
+
+    def _verify(self, mask: Mask | BlockMap, device: torch.device) -> Verdict:
+        verifier = Verifier(self.case, mask, self.tensors)
+        if self.prepared.backward is not None:
+            try:
+                self.first_ms["backward"] = first_call(self.prepared.backward, device)
+                return verifier.check(self.prepared, gradients=True)
+            except (RuntimeError, MemoryError) as error:
+                if self.case.pass_ == "backward" or not is_out_of_memory(error):
+                    raise
+                # The forward fits where the backward does not: its figure stands, and says what was not checked.
+                self.flags.append("gradients_unverified")
+                self.prepared.backward = None
+                _free()
+        return verifier.check(self.prepared, gradients=False)
+
+    def call(self, pass_: str) -> Any:
+        """The call that is timed for a pass. Raises UnsupportedError where the kernel has none."""
+        call = self.prepared.forward if pass_ == "forward" else self.prepared.backward
+        if call is None:
+            raise UnsupportedError(f"has no {pass_} pass here")
+        return call
+
+
+class CellMeasurer:
+    """Measures requests of one kernel, keeping the last cell for the other pass."""
+
+    def __init__(self, kernel: Kernel, device: torch.device) -> None:
+        self.kernel, self.device = kernel, device
+        self._cell: Cell | None = None
+
+    def measure(self, request: Request) -> Outcome:
+        """The outcome of one case, whatever it is; only a crash or a hang brings none."""
+        case = Case(**request.case)
+        try:
+            return self._measure(case, request)
+        except UnsupportedError as error:
+            return Outcome(status="unsupported", reason=str(error))
+        except FallbackError as error:
+            return Outcome(status="fallback", reason=str(error))
+        except (
+            Exception
+        ) as error:  # whatever a library raises is this case's outcome, and the next case's clean start
+            if is_out_of_memory(error):
+                return Outcome(status="out_of_memory", reason=_one_line(error))
+            return Outcome(status="crashed", reason=f"{type(error).__name__}: {_one_line(error)}")
+
+    def _measure(self, case: Case, request: Request) -> Outcome:
+        cell = self._cell_of(case, Path(request.mask_file))
+        common: dict[str, Any] = {
+            "relative_error": cell.verdict.relative_error,
+            "backend": cell.prepared.backend,
+        }
+        if cell.verdict.wrong:
+            return Outcome(status="wrong", reason=cell.verdict.wrong, **common)
+        call = cell.call(case.pass_)
+        before = devices.state(self.device)
+        start = time.monotonic()
+        samples = time_calls(call, self.device, request.warmups, request.repetitions)
+        timed_for_s = time.monotonic() - start
+        after = devices.state(self.device)
+        passes = ["forward"] if case.pass_ == "forward" else ["forward", "backward"]
+        usual_ms = statistics.median(samples)
+        cell.prepared.release()
+        return Outcome(
+            status="ok",
+            samples_ms=[_digits(sample) for sample in samples],
+            peak_memory_bytes=peak_bytes(call, self.device),
+            prepare_ms=_digits(cell.prepare_ms),
+            compile_ms=_digits(max(0.0, sum(cell.first_ms[name] for name in passes) - usual_ms)),
+            flags=cell.flags + _flags(samples, before, after),
+            peak_tflops=devices.peak_tflops(self.device),
+            state={"before": before, "after": after},
+            timed_from=start,
+            timed_for_s=timed_for_s,
+            **common,
+        )
+
+    def _cell_of(self, case: Case, mask_file: Path) -> Cell:
+        same = self._cell is not None and replace(self._cell.case, pass_=case.pass_) == case
+        if (
+            self._cell is None
+            or not same
+            or (case.pass_ == "backward" and "gradients_unverified" in self._cell.flags)
+        ):
+            self._cell = None
+            _free()
+            mask = load_block_map(mask_file) if case.family == "sparse" else read_mask(mask_file)
+            self._cell = Cell(self.kernel, case, mask, self.device)
+        return self._cell
+
+
+def draw_tensors(case: Case, device: torch.device, gradients: bool) -> Tensors:
+    """Standard-normal q, k, v and dout of a case, the same in every run on one kind of device."""
+    generator = torch.Generator(device).manual_seed(0)
+    dtype = getattr(torch, case.dtype)
+
+    def draw(heads: int) -> torch.Tensor:
+        shape = (heads, case.seqlen, case.head_dim)
+        return torch.randn(shape, generator=generator, device=device, dtype=torch.float32).to(dtype)
+
+    q, k, v, dout = draw(case.q_heads), draw(case.kv_heads), draw(case.kv_heads), draw(case.q_heads)
+    return Tensors(q, k, v, dout, gradients)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out; torch's CPU allocator says so in a plain RuntimeError."""
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    return known or "can't allocate memory" in str(error)
+
+
+def _flags(samples: list[float], before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    third = max(1, len(samples) // 3)
+    first, last = statistics.median(samples[:third]), statistics.median(samples[-third:])
+    p20, p50, p80 = (statistics.quantiles(samples, n=10, method="inclusive")[index] for index in (1, 4, 7))
+    found = {
+        "drift": abs(last / first - 1) > _DRIFT,
+        "noisy": (p80 - p20) / p50 > _NOISE,
+        "throttled": devices.throttled(before) or devices.throttled(after),
+    }
+    return [name for name, holds in found.items() if holds]
+
+
+def _digits(value: float) -> float:
+    """Six significant digits: more would be noise."""
+    return float(f"{value:.6g}") if math.isfinite(value) else value
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:500] or type(error).__name__
+
+
+def _free() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,121 @@
+"""The device and the software a measurement ran on: what a record's `environment` says."""
+
+import os
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+# Dense 16-bit peak of the chip by the vendor's datasheet, TFLOP/s: a value above it is a fault of counting.
+_PEAK_TFLOPS = {"H100": 989.0, "H200": 989.0, "H800": 989.0, "GH200": 989.0, "A100": 312.0, "B200": 2250.0}
+
+_GPU_STATE = {
+    "sm_clock_mhz": "clocks.sm",
+    "memory_clock_mhz": "clocks.mem",
+    "power_w": "power.draw",
+    "temperature_c": "temperature.gpu",
+    "throttle_reasons": "clocks_throttle_reasons.active",
+}
+# Bits of the throttle reasons that slow a kernel without anyone having asked: power brake, thermal, hardware slowdown.
+_SLOWED = 0x08 | 0x20 | 0x40 | 0x80
+
+
+def choose_device(wanted: str) -> torch.device:
+    """The torch device for a config's auto, cpu or cuda."""
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(wanted, 0) if wanted == "cuda" else torch.device(wanted)
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    """Device, software and code revision; the same for every case a worker measures."""
+    common = {
+        "device": device_name(device),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "host": platform.node(),
+        "threads": torch.get_num_threads(),
+        "git_revision": _git_revision(),
+    }
+    if device.type != "cuda":
+        return common
+    major, minor = torch.cuda.get_device_capability(device)
+    return common | {
+        "compute_capability": f"{major}.{minor}",
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+        "driver": _nvidia_smi(device, ["driver_version"])[0],
+        "sm_count": torch.cuda.get_device_properties(device).multi_processor_count,
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """The model of the GPU, or of the processor with the threads torch uses of it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    model = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
+    return f"{model}, {torch.get_num_threads()} threads"
+
+
+def peak_tflops(device: torch.device) -> float | None:
+    """The chip's dense 16-bit peak in TFLOP/s, or None where it is not known."""
+    if device.type != "cuda":
+        return None
+    words = torch.cuda.get_device_name(device).replace("-", " ").split()
+    return next((peak for name, peak in _PEAK_TFLOPS.items() if name in words), None)
+
+
+def state(device: torch.device) -> dict[str, Any]:
+    """Clocks, power and temperature of a GPU now; the load of a CPU, whose clocks a user may not read."""
+    if device.type != "cuda":
+        return {"load_1m": round(os.getloadavg()[0], 2)}
+    values = _nvidia_smi(device, list(_GPU_STATE.values()))
+    return dict(zip(_GPU_STATE, values, strict=True))
+
+
+def throttled(state: dict[str, Any]) -> bool:
+    """Whether the GPU was slowed for heat, power brake or hardware. At its power cap a card is as it always is."""
+    reasons = str(state.get("throttle_reasons", "0x0"))
+    return bool(int(reasons, 16) & _SLOWED) if reasons.startswith("0x") else False
+
+
+def _nvidia_smi(device: torch.device, fields: list[str]) -> list[str]:
+    uuid = str(torch.cuda.get_device_properties(device).uuid)
+    identity = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
+    command = [
+        "nvidia-smi",
+        f"--id={identity}",
+        f"--query-gpu={','.join(fields)}",
+        "--format=csv,noheader,nounits",
+    ]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    return [value.strip() for value in answer.stdout.strip().split(",")]
+
+
+@cache
+def _git_revision() -> str | None:
+    """The revision this code is at, with + where files differ from it; None outside a checkout."""
+    command = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--abbrev=12",
+        "--dirty=+",
+        "--exclude=*",
+    ]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None

@@ -1,0 +1,99 @@
+"""One writer a journal, known by host, process and job; a dead writer's lock is taken over."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+_POLL_S = 1.0
+
+
+class JournalLock:
+    """Waits until the journal's lock is free or its holder is dead, then holds it until the end of the `with` block."""
+
+    def __init__(self, journal: Path) -> None:
+        self._path = journal.with_suffix(".lock")
+
+    def __enter__(self) -> "JournalLock":
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        said = False
+        while not self._try():
+            holder = self._holder()
+            if holder is not None and _alive(holder):
+                if not said:
+                    print(f"waiting for {self._path}, held by {_named(holder)}", file=sys.stderr, flush=True)
+                    said = True
+                time.sleep(_POLL_S)
+            elif holder is not None:
+                self._take_from(holder)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._path.unlink(missing_ok=True)
+
+    def _try(self) -> bool:
+        # Written aside and linked: a lock file that exists is always whole, and only one writer can make it.
+        aside = self._path.with_name(f".{self._path.name}.{platform.node()}.{os.getpid()}")
+        aside.write_text(json.dumps(_myself()), encoding="utf-8")
+        try:
+            os.link(aside, self._path)
+        except FileExistsError:
+            return False
+        finally:
+            aside.unlink()
+        return True
+
+    def _holder(self) -> dict[str, object] | None:
+        try:
+            return json.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:  # let go in between
+            return None
+
+    def _take_from(self, holder: dict[str, object]) -> None:
+        """Remove a dead writer's lock; of several that try, the one whose rename succeeds removes the right file."""
+        aside = self._path.with_name(f".{self._path.name}.dead.{platform.node()}.{os.getpid()}")
+        try:
+            self._path.rename(aside)
+        except FileNotFoundError:
+            return
+        if json.loads(aside.read_text(encoding="utf-8")) != holder:
+            # Another writer had taken over in between: its lock is put back.
+            os.link(aside, self._path)
+        aside.unlink()
+
+
+def _myself() -> dict[str, object]:
+    started = psutil.Process().create_time()
+    return {
+        "host": platform.node(),
+        "pid": os.getpid(),
+        "started": started,
+        "job": os.environ.get("SLURM_JOB_ID"),
+    }
+
+
+def _named(holder: dict[str, object]) -> str:
+    job = f", job {holder['job']}" if holder.get("job") else ""
+    return f"process {holder['pid']} on {holder['host']}{job}"
+
+
+def _alive(holder: dict[str, object]) -> bool:
+    """Whether a lock's writer still runs: on this host by its process, elsewhere by its SLURM job where it has one."""
+    if holder["host"] == platform.node():
+        try:
+            return psutil.Process(int(str(holder["pid"]))).create_time() == holder["started"]
+        except psutil.NoSuchProcess:
+            return False
+    if holder.get("job"):
+        command = ["squeue", "--noheader", "--jobs", str(holder["job"]), "--format=%T"]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return answer.returncode == 0 and bool(answer.stdout.strip())
+    return True

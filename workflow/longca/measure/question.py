@@ -1,0 +1,94 @@
+"""One question without a study: how fast, and right, are these kernels on this mask and shape here?"""
+
+import tempfile
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from longca.cases import Case, study_series
+from longca.measure.device_probe import has_gpu
+from longca.measure.masks import case_mask
+from longca.measure.record import Record
+from longca.measure.running import timing_lock
+from longca.measure.session import KernelSession
+from longca.study.loading import check_study
+from longca.study.model import Study
+
+# Shapes asked for where the user says none: the paper's on a GPU, a laptop's on a CPU.
+_SHAPES = {
+    "cuda": {"heads": "64-8", "head_dim": 128, "dtype": "bfloat16"},
+    "cpu": {"heads": "4-2", "head_dim": 64, "dtype": "float32"},
+}
+
+
+def ask(
+    kernels: list[str],
+    pattern: str,
+    seqlen: str,
+    dataset: str,
+    heads: str | None,
+    head_dim: int | None,
+    dtype: str | None,
+    device: str,
+) -> Table:
+    """A table of the kernels' records for both passes. Raises LongcaError for a name, unit or shape that is not one."""
+    device = ("cuda" if has_gpu() else "cpu") if device == "auto" else device
+    given = {"heads": heads, "head_dim": head_dim, "dtype": dtype}
+    shape = _SHAPES.get(device, _SHAPES["cpu"]) | {
+        name: value for name, value in given.items() if value is not None
+    }
+    grid = shape | {
+        "heads": [shape["heads"]],
+        "kernels": kernels,
+        "patterns": [pattern],
+        "seqlens": [seqlen],
+        "datasets": [dataset],
+    }
+    study = check_study({"study": "question", "measure": {"device": device}, "dense": grid}, "command line")
+    with tempfile.TemporaryDirectory() as folder, timing_lock():
+        records = [record for kernel in kernels for record in _records(study, Path(folder), kernel)]
+    return _table(records)
+
+
+def _records(study: Study, results: Path, kernel: str) -> list[Record]:
+    cases: list[Case] = [
+        case for series in study_series(study) if series.kernel == kernel for case in series.cases
+    ]
+    with KernelSession("dense", kernel, study.measure) as session:
+        return [_record(study, results, case, session) for case in cases]
+
+
+def _record(study: Study, results: Path, case: Case, session: KernelSession) -> Record:
+    mask = case_mask(study, results, case)
+    return session.measure(case, mask, results / case.mask_file, study.measure.case_timeout)[0]
+
+
+def _table(records: list[Record]) -> Table:
+    first = records[0]
+    heads = f"{first.q_heads}-{first.kv_heads} heads, head_dim {first.head_dim}, {first.dtype}"
+    where = first.environment["device"]
+    title = f"{first.pattern}, {first.seqlen} tokens, density {first.density:.3g}, {heads}, {where}"
+    table = Table(title=title, title_justify="left")
+    for column in ("kernel", "pass", "status"):
+        table.add_column(column, no_wrap=True)
+    for column in ("TFLOP/s", "median ms", "p20-p80 ms", "peak MiB"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("backend or reason")
+    for record in records:
+        table.add_row(*(Text(cell) for cell in _cells(record)))
+    return table
+
+
+def _cells(record: Record) -> list[str]:
+    start = [record.kernel, record.pass_, record.status]
+    if record.latency_ms is None or record.peak_memory_bytes is None or record.tflops is None:
+        return [*start, "", "", "", "", record.reason or ""]
+    spread = f"{record.latency_ms.p20:.4g}-{record.latency_ms.p80:.4g}"
+    numbers = [
+        f"{record.tflops:.4g}",
+        f"{record.latency_ms.p50:.4g}",
+        spread,
+        f"{record.peak_memory_bytes / 2**20:.1f}",
+    ]
+    return [*start, *numbers, record.backend or ""]

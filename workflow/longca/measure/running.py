@@ -1,0 +1,73 @@
+"""Measuring many series: one session a kernel, one timing at a time on a device, within one budget."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+
+import psutil
+from filelock import FileLock
+from rich.console import Console
+
+from longca.cases import Series
+from longca.errors import LongcaError
+from longca.measure.record import STATUSES, Record
+from longca.measure.series import Budget, OutOfBudgetError, SeriesRunner
+from longca.measure.session import KernelSession
+from longca.names import unknown_name
+from longca.study.model import Study
+
+
+def measure_series(
+    study: Study,
+    results: Path,
+    series: Sequence[Series],
+    budget_s: float | None,
+    retry: frozenset[str],
+    console: Console,
+) -> None:
+    """Measure every series into `results`, resuming. Raises LongcaError, and OutOfBudgetError where the budget ends."""
+    for status in retry:
+        if status not in STATUSES:
+            raise LongcaError(f"--retry: {unknown_name(status, STATUSES, 'status')}")
+    budget = Budget.of(budget_s)
+    started = _process_start()
+    in_order = sorted(series, key=lambda one: (one.family, one.kernel))
+    for (family, kernel), of_kernel in groupby(in_order, key=lambda one: (one.family, one.kernel)):
+        with timing_lock(), KernelSession(family, kernel, study.measure) as session:
+            for one in of_kernel:
+                SeriesRunner(study, results, one, retry, started).run(session, budget, _printer(one, console))
+                started = time.monotonic()
+
+
+@contextmanager
+def timing_lock() -> Iterator[None]:
+    """Held while a process times on this machine's CPU or visible GPUs: no two measurements disturb each other."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "all").replace(",", "-").replace("/", "-")
+    with FileLock(Path(tempfile.gettempdir()) / f"longca-timing-{visible}.lock", mode=0o666):
+        yield
+
+
+def _process_start() -> float:
+    """When this process started, in seconds of the monotonic clock: imports are overhead too."""
+    return time.monotonic() - (time.time() - psutil.Process().create_time())
+
+
+def _printer(series: Series, console: Console):  # type: ignore[no-untyped-def]
+    def show(number: int, record: Record, kept: bool) -> None:
+        what = f"{record.tflops:.3g} TFLOP/s" if record.tflops is not None else record.reason or ""
+        note = ", kept" if kept else ""
+        console.print(
+            f"{series.name} {number}/{len(series.cases)}: {record.seqlen} {record.pass_} {record.status}{note} {what}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    return show
+
+
+__all__ = ["OutOfBudgetError", "measure_series", "timing_lock"]

@@ -1,0 +1,63 @@
+"""Timing calls on a device. Knows no kernel; a kernel knows no timer."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+# What a call leaves in the caches must not speed the next one up: this many bytes are written between calls.
+_CUDA_FLUSH_BYTES = 256 << 20
+_CPU_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+# About 0.2 ms at 2 GHz: the host runs ahead of the device, so that a slow launch does not read as a slow kernel.
+_HEAD_START_CYCLES = 400_000
+
+
+def first_call(call: Callable[[], object], device: torch.device) -> float:
+    """Milliseconds of one call as it comes, compilation and loading included, measured on the host."""
+    start = time.perf_counter()
+    call()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return (time.perf_counter() - start) * 1e3
+
+
+def time_calls(
+    call: Callable[[], object], device: torch.device, warmups: int, repetitions: int
+) -> list[float]:
+    """Milliseconds of each of `repetitions` calls, after `warmups`; caches are flushed between, outside the time."""
+    for _ in range(warmups):
+        call()
+    return _time_cuda(call, device, repetitions) if device.type == "cuda" else _time_cpu(call, repetitions)
+
+
+def _time_cuda(call: Callable[[], object], device: torch.device, repetitions: int) -> list[float]:
+    flush = torch.empty(_CUDA_FLUSH_BYTES, dtype=torch.uint8, device=device)
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repetitions)]
+    for start, stop in events:
+        flush.zero_()
+        torch.cuda._sleep(_HEAD_START_CYCLES)
+        start.record()
+        call()
+        stop.record()
+    torch.cuda.synchronize(device)
+    return [start.elapsed_time(stop) for start, stop in events]
+
+
+def _time_cpu(call: Callable[[], object], repetitions: int) -> list[float]:
+    flush = torch.empty(2 * _cpu_cache_bytes(), dtype=torch.uint8)
+    samples = []
+    for _ in range(repetitions):
+        flush.zero_()
+        start = time.perf_counter_ns()
+        call()
+        samples.append((time.perf_counter_ns() - start) / 1e6)
+    return samples
+
+
+def _cpu_cache_bytes() -> int:
+    """Size of the last-level cache; 32 MiB where Linux does not say."""
+    if not _CPU_CACHE.exists():
+        return 32 << 20
+    text = _CPU_CACHE.read_text().strip()
+    return int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1], 0)

@@ -1,0 +1,99 @@
+"""Does a kernel compute this very case? Its results on one KV group beside the float64 oracle, within an error budget.
+
+The budget is what the case's dtype itself costs: the oracle run once more with its probabilities, score gradients and
+results rounded to that dtype, as every fused kernel rounds them. A kernel may err a small multiple of that, over all
+rows and in each row; a mask one column off errs far more.
+"""
+
+import sys
+from dataclasses import dataclass
+
+import torch
+
+from longca.cases import Case
+from longca.kernels.interface import Prepared, Tensors, from_layout
+from longca.kernels.oracle import attend, kept_rows
+from longca.masks.blocks import BlockMap
+from longca.masks.mask import Mask
+
+GRADIENTS = ("dq", "dk", "dv")
+# Multiples of the rounding cost a kernel may err by: over all rows, and in any one row.
+_TOTAL, _ROW = 3.0, 4.0
+# Sums over long rows in float32 cost this much on their own (relative); the oracle's rounding does not contain it.
+_SUMMATION = 1e-5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Relative errors by tensor (norm of the difference over the oracle's), and what is over its budget, or None."""
+
+    relative_error: dict[str, float | None]
+    wrong: str | None
+
+
+class Verifier:
+    """The oracle of one cell of the grid, computed once and asked for the forward and the backward pass."""
+
+    def __init__(self, case: Case, mask: Mask | BlockMap, tensors: Tensors) -> None:
+        # The last group: an offset that wraps around and a head that reads its neighbour's keys both show there.
+        self.group = slice(case.q_heads - case.q_heads // case.kv_heads, case.q_heads)
+        self.kv_head = case.kv_heads - 1
+        data = (
+            tensors.q[self.group],
+            tensors.k[self.kv_head],
+            tensors.v[self.kv_head],
+            tensors.dout[self.group],
+        )
+        kept = kept_rows(mask, self.kv_head, tensors.q.device)
+        self.exact = attend(*data, kept)
+        self.dtype = tensors.q.dtype
+        self.rounded = attend(*data, kept, rounded_to=self.dtype)
+
+    def check(self, what: Prepared, gradients: bool) -> Verdict:
+        """Run the kernel's forward, and its backward where `gradients`, and compare."""
+        results = {"out": from_layout(what.forward().detach(), what.layout)[self.group]}
+        if gradients:
+            assert what.backward is not None
+            dq, dk, dv = (from_layout(gradient.detach(), what.layout) for gradient in what.backward())
+            results |= {"dq": dq[self.group], "dk": dk[self.kv_head], "dv": dv[self.kv_head]}
+        errors: dict[str, float | None] = dict.fromkeys(("out", *GRADIENTS))
+        complaints = []
+        for name, result in results.items():
+            exact, rounded = getattr(self.exact, name), getattr(self.rounded, name)
+            errors[name], complaint = _compare(result, exact, rounded, self.exact.magnitude[name], self.dtype)
+            if complaint:
+                complaints.append(f"{name} {complaint}")
+        return Verdict(errors, "; ".join(complaints) or None)
+
+
+def _compare(
+    result: torch.Tensor,
+    exact: torch.Tensor,
+    rounded: torch.Tensor,
+    magnitude: torch.Tensor,
+    dtype: torch.dtype,
+) -> tuple[float | None, str | None]:
+    """Relative error, and the complaint where it is over the budget. A result that is not finite has no error."""
+    if result.shape != exact.shape:
+        return None, f"has shape {tuple(result.shape)}, right: {tuple(exact.shape)}"
+    result = result.double()
+    if not result.isfinite().all():
+        return None, "is not finite"
+    error, cost, size = (tensor.norm(dim=-1) for tensor in (result - exact, rounded - exact, exact))
+    summation = _SUMMATION * (_rms(size) + _rms(magnitude))
+    reference = _rms(size) if _rms(size) > summation else max(_rms(magnitude), sys.float_info.min)
+    relative = _rms(error) / reference
+    allowed = _TOTAL * _rms(cost) + summation
+    if _rms(error) > allowed:
+        return relative, f"errs by {relative:.2g}, allowed {allowed / reference:.2g}"
+    # A row's own cost is one throw of few dice where it keeps few cells: half a unit of rounding more is no surprise.
+    allowed_row = _ROW * (cost + torch.finfo(dtype).eps / 4 * (size + magnitude)) + 10 * summation
+    if (error > allowed_row).any():
+        worst = tuple(int(i) for i in torch.unravel_index((error / allowed_row).argmax(), error.shape))
+        what = f"errs by {error[worst] / reference:.2g} in row {worst[-1]}"
+        return relative, f"{what}, allowed {allowed_row[worst] / reference:.2g} there"
+    return relative, None
+
+
+def _rms(values: torch.Tensor) -> float:
+    return float(values.square().mean().sqrt())

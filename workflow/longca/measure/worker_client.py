@@ -1,0 +1,111 @@
+"""Starting a worker process and asking it, with a time limit on every answer."""
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from types import TracebackType
+from typing import TypeVar
+
+from pydantic import TypeAdapter
+
+from longca.measure.protocol import Answer, Loaded, Outcome, Ready, Request
+
+_START_TIMEOUT_S = 600.0
+_Expected = TypeVar("_Expected", Ready, Loaded, Outcome)
+_ANSWERS: TypeAdapter[Ready | Loaded | Outcome] = TypeAdapter(Answer)
+
+
+class WorkerLostError(Exception):
+    """The worker is gone; `status` is crashed or timeout, and the message is the reason for a record."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Worker:
+    """A worker process of one kernel. Use as a context manager: leaving it ends the process and its children."""
+
+    def __init__(self, family: str, kernel: str, device: str, threads: int | None) -> None:
+        environment = dict(os.environ)
+        if threads is not None:
+            environment |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed with the worker)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "longca.measure.worker", family, kernel, device],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+        self._answers: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        try:
+            self.ready = self._expect(Ready, _START_TIMEOUT_S)
+        except WorkerLostError:
+            raise  # and closed
+        except BaseException:
+            self.close()
+            raise
+
+    def load(self) -> Loaded:
+        """What came of importing the kernel's library; asked for once. Raises WorkerLostError where it was killed."""
+        return self._expect(Loaded, _START_TIMEOUT_S)
+
+    def measure(self, request: Request, timeout_s: float) -> Outcome:
+        """The outcome of one case. Raises WorkerLostError where none came; the worker is then closed."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died before: the answer that does not come says how
+            self._process.stdin.write(request.model_dump_json() + "\n")
+            self._process.stdin.flush()
+        return self._expect(Outcome, timeout_s)
+
+    def close(self) -> None:
+        """End the process, and whatever it started, without waiting for work in progress."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._log.close()
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(line)
+        self._answers.put(None)
+
+    def _expect(self, kind: type[_Expected], timeout_s: float) -> _Expected:
+        try:
+            line = self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            self.close()
+            raise WorkerLostError("timeout", f"no answer within {timeout_s:g} s") from None
+        if line is None:
+            reason = self._last_words()
+            self.close()
+            raise WorkerLostError("crashed", reason)
+        answer = _ANSWERS.validate_json(line)
+        assert isinstance(answer, kind), f"the worker answered {answer.kind} where {kind.__name__} was due"
+        return answer
+
+    def _last_words(self) -> str:
+        """How the process ended and the last line it wrote."""
+        code = self._process.wait()
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        self._log.seek(0)
+        lines = [line.strip() for line in self._log if line.strip()]
+        return f"the worker {how}: {lines[-1][:300]}" if lines else f"the worker {how}"
