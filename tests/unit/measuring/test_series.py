@@ -92,7 +92,7 @@ def test_the_budget_ends_a_case_without_calling_it_a_timeout(tmp_path):
     with pytest.raises(OutOfBudgetError):
         run(tmp_path, one, budget_s=15)
     journal = tmp_path / "journals/dense/auto/hang/causal/4-2.jsonl"
-    assert [json.loads(line)["record"]["seqlen"] for line in journal.read_text().splitlines()] == [32, 32]
+    assert [json.loads(line)["seqlen"] for line in journal.read_text().splitlines()] == [32, 32]
 
 
 def test_lost_cases_are_kept_unless_asked_for_again(tmp_path):

@@ -54,7 +54,8 @@ def measure(
 def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: frozenset[str]) -> None:
     from rich.console import Console
 
-    from longca.measure.running import OutOfBudgetError, measure_series
+    from longca.measure.running import measure_series
+    from longca.measure.series import OutOfBudgetError
     from longca.study.loading import read_study
     from longca.study.units import parse_duration
 

@@ -41,7 +41,7 @@ class Journal:
 
     def append(self, key: str, record: Record) -> None:
         """Add a record; it is on disk when this returns."""
-        line = json.dumps({"key": key})[:-1] + f', "record": {record.to_line()}}}\n'
+        line = json.dumps({"key": key} | json.loads(record.to_line())) + "\n"
         with self.path.open("ab") as file:
             file.write(line.encode())
             file.flush()
@@ -51,10 +51,9 @@ class Journal:
 
 def _parse(line: bytes, source: str) -> tuple[str, Record]:
     try:
-        entry = json.loads(line)
-        key, record = entry["key"], entry["record"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise LongcaError(
-            f"{source}: is no journal line ({error}); right: remove that line, its case is measured again"
-        ) from error
-    return key, parse_record(json.dumps(record), source)
+        columns = json.loads(line)
+        key = columns.pop("key")
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        fault = f"{source}: is no journal line ({error})"
+        raise LongcaError(f"{fault}; right: remove that line, its case is measured again") from error
+    return key, parse_record(json.dumps(columns), source)

@@ -1,6 +1,7 @@
 """Measuring many series: one session a kernel, one timing at a time on a device, within one budget."""
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -9,13 +10,13 @@ from itertools import groupby
 from pathlib import Path
 
 import psutil
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from rich.console import Console
 
 from longca.cases import Series
 from longca.errors import LongcaError
 from longca.measure.record import STATUSES, Record
-from longca.measure.series import Budget, OutOfBudgetError, SeriesRunner
+from longca.measure.series import Budget, Progress, SeriesRunner
 from longca.measure.session import KernelSession
 from longca.names import unknown_name
 from longca.study.model import Study
@@ -47,8 +48,18 @@ def measure_series(
 def timing_lock() -> Iterator[None]:
     """Held while a process times on this machine's CPU or visible GPUs: no two measurements disturb each other."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "all").replace(",", "-").replace("/", "-")
-    with FileLock(Path(tempfile.gettempdir()) / f"longca-timing-{visible}.lock", mode=0o666):
+    lock = FileLock(Path(tempfile.gettempdir()) / f"longca-timing-{visible}.lock", mode=0o666)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        print(
+            f"waiting for another measurement on this machine ({lock.lock_file})", file=sys.stderr, flush=True
+        )
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _process_start() -> float:
@@ -56,7 +67,7 @@ def _process_start() -> float:
     return time.monotonic() - (time.time() - psutil.Process().create_time())
 
 
-def _printer(series: Series, console: Console):  # type: ignore[no-untyped-def]
+def _printer(series: Series, console: Console) -> Progress:
     def show(number: int, record: Record, kept: bool) -> None:
         what = f"{record.tflops:.3g} TFLOP/s" if record.tflops is not None else record.reason or ""
         note = ", kept" if kept else ""
@@ -68,6 +79,3 @@ def _printer(series: Series, console: Console):  # type: ignore[no-untyped-def]
         )
 
     return show
-
-
-__all__ = ["OutOfBudgetError", "measure_series", "timing_lock"]
