@@ -27,7 +27,7 @@ def installed(tmp_path, monkeypatch):
     kernel = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
     # The page's library is for GPUs; the one that stands in for it here runs on a CPU, in float32.
     kernel = kernel.replace(
-        '{"cuda": ("forward", "backward")}', '{"cpu": ("forward", "backward")}, frozenset({"float32"})'
+        '{"cuda": ("forward", "backward")}', '{"cpu": ("forward", "backward")}, dtypes=frozenset({"float32"})'
     )
     assert '"cpu"' in kernel
     point = re.search(r"```toml\n(.*?)```", README, re.DOTALL)[1]
