@@ -18,6 +18,7 @@ endif
 .PHONY: study env test lint format extra clean help
 
 study: $(VENV)/installed-$(SET)  ## set up, then run a study into results/ (default; STUDY=config/smoke.yaml)
+	# Masks, measurements, tables, figures, report; what is done already is not done again.
 	snakemake all --profile profiles/local --configfile $(STUDY)
 
 env: $(VENV)/installed-$(SET)  ## make .venv from the pinned sets of envs/ (SET=cpu or SET=cuda)
@@ -47,14 +48,17 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/bin/python:
+	# A Python from 3.11 to 3.13 gets a virtual environment in $(VENV); nothing outside this folder is touched.
 	bash envs/make_venv.sh $(VENV)
 
 # Another set than the one installed replaces it: its stamp goes, and so does that of the tests that stood upon it.
 $(VENV)/installed-cpu $(VENV)/installed-cuda: $(VENV)/installed-%: envs/%.txt envs/pipeline.txt envs/analysis.txt envs/lock.txt pyproject.toml | $(VENV)/bin/python
+	# The pinned $* set: about 2 minutes; PyTorch is most of the download, 200 MB to 3 GB as the index has it.
 	rm -f $(VENV)/installed-*
 	$(PIP) -r $< -c envs/lock.txt -e .
 	touch $@
 
 $(VENV)/installed-test: envs/test.txt $(VENV)/installed-$(SET)
+	# What only tests and checks need.
 	$(PIP) -r $< -c envs/lock.txt
 	touch $@
