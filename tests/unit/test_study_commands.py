@@ -1,0 +1,68 @@
+"""`longca schema` and `longca plan`."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from longca.cli.main import app
+from longca.study.reference import key_table, study_schema
+
+
+def say(*words: str) -> str:
+    """What a command prints; it must succeed."""
+    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_schema_prints_the_schema_or_the_table_of_keys() -> None:
+    assert json.loads(say("schema")) == study_schema()
+    assert say("schema", "--format", "markdown") == key_table()
+
+
+def test_plan_counts_the_default_study(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # nothing was measured here
+    said = say("plan", "--study", str(repository / "config" / "smoke.yaml"))
+    rows = {tuple(line.split()[1:8:2]) for line in said.splitlines() if line.startswith("│")}
+    # 12 patterns; 3 lengths, flex 1; 2 passes.
+    assert ("dense", "naive", "12", "72") in rows
+    assert ("dense", "flex", "12", "24") in rows
+    assert "Assumed where nothing was measured" in said
+    assert "Not counted" not in said
+
+
+def test_plan_says_what_it_cannot_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    grid = {"kernels": ["sdpa"], "patterns": ["full"], "heads": ["8-8"]}
+    parallel = {"mechanisms": "all", "world_sizes": [8], "tokens_per_gpu": "8k", **grid}
+    study = {"study": "tiny", "measure": {"device": "cpu"}, "context_parallel": parallel}
+    Path("tiny.yaml").write_text(yaml.safe_dump(study))
+    assert "Not counted: context_parallel" in say("plan", "--study", "tiny.yaml")
+
+
+def test_plan_takes_measured_latencies_in_place_of_assumed_rates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dense = {"kernels": ["sdpa"], "patterns": ["full"], "seqlens": [64], "heads": ["2-1"], "dtype": "float32"}
+    study = {"study": "tiny", "measure": {"device": "cpu"}, "dense": {**dense, "head_dim": 16}}
+    Path("tiny.yaml").write_text(yaml.safe_dump(study))
+    record = {
+        "kernel": "sdpa", "family": "dense", "dataset": "auto", "dataset_resolved": None, "pattern": "full",
+        "seqlen": 64, "sample": 0, "q_heads": 2, "kv_heads": 1, "head_dim": 16, "dtype": "float32", "pass": "forward",
+        "status": "ok", "latency_ms": {"p20": 1.0, "p50": 3.6e6, "p80": 4e6}, "samples_ms": [3.6e6], "tflops": 1e-9,
+        "area": 4096, "density": 1.0, "peak_memory_bytes": 0, "prepare_ms": 0.0, "compile_ms": 0.0,
+        "relative_error": {"out": 1e-7, "dq": 1e-7, "dk": 1e-7, "dv": 1e-7}, "mask_digest": "m", "fingerprint": "f",
+        "environment": {}, "measured_at": "2026-01-01T00:00:00+00:00",
+    }  # fmt: skip
+    records = Path("results/tiny/records/dense/auto/sdpa/full/2-1.jsonl")
+    records.parent.mkdir(parents=True)
+    records.write_text(json.dumps(record) + "\n")
+    (row,) = [line.split() for line in say("plan", "--study", "tiny.yaml").splitlines() if "sdpa" in line]
+    # 3 warm-ups, 20 repetitions and 3 calls besides, an hour each.
+    assert row[1::2] == ["dense", "sdpa", "1", "2", "0", "1", "26.00"]
