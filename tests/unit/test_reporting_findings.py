@@ -40,6 +40,11 @@ def test_the_fastest_is_named_with_its_lead() -> None:
     assert said == "sdpa at 1024 tokens, 3.00 times as fast as naive (0.268 TFLOP/s)."
 
 
+def test_flags_of_the_numbers_compared_are_told() -> None:
+    said = sentence(by_kernel(naive={"milliseconds": 3.0, "flags": ["drift"]}), [1024])
+    assert said == "sdpa at 1024 tokens, 3.00 times as fast as naive (0.268 TFLOP/s; flagged drift)."
+
+
 def test_where_the_ranking_flips_each_run_of_lengths_is_told() -> None:
     def change(case: Case) -> dict[str, float]:
         return {"milliseconds": 2.0 if (case.kernel == "naive") == (case.seqlen < 1024) else 1.0}

@@ -93,7 +93,7 @@ def _clause(run: list[tuple[Place, _Lead | None]], whole: int) -> str:
     if not leads:
         return f"no kernel has a number {where}"
     lead = leads[0]
-    rate = _span([digits(_tflops(one.first)) for one in leads]) + " TFLOP/s"
+    rate = _span([digits(_tflops(one.first)) for one in leads]) + f" TFLOP/s{_flags(leads)}"
     if lead.second is None:
         return f"{lead.first.kernel} {where}, the only one with a number ({rate})"
     seconds = " or ".join(dict.fromkeys(one.second.kernel for one in leads if one.second))
@@ -101,6 +101,13 @@ def _clause(run: list[tuple[Place, _Lead | None]], whole: int) -> str:
         return f"{lead.first.kernel} {where}, level with {seconds} within the spread of the samples ({rate})"
     ratio = _span([f"{one.ratio:.2f}" for one in leads])
     return f"{lead.first.kernel} {where}, {ratio} times as fast as {seconds} ({rate})"
+
+
+def _flags(leads: list[_Lead]) -> str:
+    """The flags that stand on any number a clause compares."""
+    cells = [cell for lead in leads for cell in (lead.first, lead.second) if cell]
+    flags = dict.fromkeys(flag for cell in cells for flag in cell.flags)
+    return f"; flagged {', '.join(map(words, flags))}" if flags else ""
 
 
 def _subject(place: Place) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from longca.reporting.sections import Section
 
-_NEEDS = "% Needs \\usepackage{booktabs,longtable} in the preamble, and a one-column page.\n"
+_NEEDS = "% Needs \\usepackage{array,booktabs,longtable} in the preamble, and a one-column page.\n"
+_SENTENCE = r">{{\raggedright\arraybackslash}}p{{{}\linewidth}}"
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -20,11 +21,11 @@ _ESCAPES = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': "''",
-    "`": r"\textasciigrave{}",
-    "†": r"\textdagger{}",
+    "`": r"\`{}",
+    "†": r"$^{\dagger}$",
     "–": "--",
     "…": r"\ldots{}",
-    "×": r"\texttimes{}",
+    "×": r"$\times$",
     # After the end of a row these two would be read as its argument.
     "[": "{[}",
     "*": "{*}",
@@ -49,9 +50,9 @@ def _known(character: str) -> str:
 def _section(section: Section) -> str:
     if not section.rows:
         return f"\\paragraph{{{escape(section.title)}}} {escape(section.note)}\n"
-    header = " & ".join(rf"\textbf{{{escape(text)}}}" for text in section.headers)
+    header = " & ".join(map(_header, section.headers))
     lines = [
-        r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
+        r"\begingroup\scriptsize\setlength{\tabcolsep}{2pt}",
         rf"\begin{{longtable}}{{{_columns(section)}}}",
         rf"\caption{{{escape(section.title)}}}\\",
         rf"\toprule {header} \\ \midrule \endfirsthead",
@@ -67,8 +68,14 @@ def _section(section: Section) -> str:
 def _columns(section: Section) -> str:
     if section.numeric:
         return "l" + "r" * (len(section.headers) - 1)
-    # The last column of a table of texts holds sentences.
-    return "l" * (len(section.headers) - 1) + r"p{0.3\linewidth}"
+    # The last two columns of a table of texts hold sentences.
+    return "l" * (len(section.headers) - 2) + _SENTENCE.format(0.16) + _SENTENCE.format(0.22)
+
+
+def _header(text: str) -> str:
+    """A header, its unit on a line of its own."""
+    name, parenthesis, unit = text.partition(" (")
+    return rf"\shortstack{{{escape(name)}\\({escape(unit)}}}" if parenthesis else escape(text)
 
 
 def _row(section: Section, index: int) -> str:

@@ -54,37 +54,15 @@ def _tensors(place: Place) -> str:
 
 def _wrong(cells: Sequence[Cell]) -> Section:
     wrong = [(cell, row) for cell in cells for row in cell.rows if row["status"] == "wrong"]
-    headers = (
-        "Kernel",
-        "Pattern",
-        "Length (tokens)",
-        "Sample",
-        "Heads",
-        "Pass",
-        "out",
-        "dq",
-        "dk",
-        "dv",
-        "Reason",
-    )
-    rows = [
-        (
-            *(
-                cell.kernel,
-                cell.place.pattern,
-                str(row["seqlen"]),
-                str(row["sample"]),
-                cell.place.heads,
-                row["pass"],
-            ),
-            *(_error(row.get(f"relative_error_{tensor}")) for tensor in ("out", "dq", "dk", "dv")),
-            plain(row["reason"]),
-        )
-        for cell, row in wrong
-    ]
+    headers = ("Kernel", "Pattern", "Length (tokens)", "Sample", "Heads", "Pass", "Relative errors", "Reason")
+    rows = tuple(_wrong_row(cell, row) for cell, row in wrong)
     note = "" if rows else "No measured case disagreed with the oracle."
-    return Section("Wrong cases, with their relative errors", headers, tuple(rows), numeric=False, note=note)
+    return Section("Wrong cases", headers, rows, numeric=False, note=note)
 
 
-def _error(value: float | None) -> str:
-    return "not compared" if value is None else digits(value)
+def _wrong_row(cell: Cell, row: Row) -> tuple[str, ...]:
+    place = cell.place
+    errors = {tensor: row.get(f"relative_error_{tensor}") for tensor in ("out", "dq", "dk", "dv")}
+    said = ", ".join(f"{tensor} {digits(error)}" for tensor, error in errors.items() if error is not None)
+    named = (cell.kernel, place.pattern, str(place.seqlen), str(row["sample"]), place.heads, place.pass_)
+    return (*named, said or "not compared", plain(row["reason"]))

@@ -87,4 +87,9 @@ def _lines(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) -> alt.
     layered = alt.layer(*layers, data=alt.Data(values=values)).properties(width=190, height=_HEIGHT)
     header = alt.Header(labelAnchor="start", labelLimit=240)
     panel = alt.Facet("facet:N", sort=in_order(by_panel, "facet"), header=header)
-    return layered.facet(facet=panel, columns=4)
+    return layered.facet(facet=panel, columns=_columns(len(in_order(values, "pattern"))))
+
+
+def _columns(patterns: int) -> int:
+    """Panels side by side, so that a pass begins a row of its own where that is possible."""
+    return next((columns for columns in (4, 3, 2) if patterns % columns == 0), min(patterns, 4))
