@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from data_corpora import TEXTS, write_records
+from data_corpora import LONGCA, TEXTS, write_records
 from typer.testing import CliRunner
 
 from longca.cli.main import app
@@ -39,8 +39,8 @@ def test_a_corpus_of_a_study(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
     study.write_text(f"datasets:\n  mine:\n    layout: pile\n    files: [{file}]\n    subsets: [A]\n")
     output = run("lengths", "mine", "--study", study, "--output", tmp_path / "mine.csv", "--workers", 1)
-    assert "5 documents counted from text, tokenised by tekken" in output
-    assert "2 documents of other subsets left out" in output
+    assert "5 documents from text, tokenised by tekken" in output
+    assert "2 documents left out: of other subsets" in output
     assert sum(filter(None, read_histogram(tmp_path / "mine.csv").documents)) == 5
     # A rule gives the study for every data set; a published one needs nothing from it.
     run("lengths", "pile", "--study", study, "--output", tmp_path / "pile.csv")
@@ -50,9 +50,9 @@ def test_a_corpus_without_a_study_and_what_was_skipped(tmp_path: Path) -> None:
     file = write_records(tmp_path, "jsonl", [*RECORDS, {"text": ""}, {"no": "text"}])
     options = ["--layout", "pile", "--files", file, "--bad-records", "skip", "--workers", 1]
     output = run("lengths", "mine", *options)
-    assert "7 documents counted" in output
-    assert "1 empty documents left out" in output
-    assert "1 bad records skipped, the first:" in output and "line 9: no key text (its keys: no)" in output
+    assert "7 documents from text" in output
+    assert "1 documents left out: empty" in output
+    assert "1 records skipped as bad, the first:" in output and "line 9: no key text (its keys: no)" in output
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_a_corpus_without_a_study_and_what_was_skipped(tmp_path: Path) -> None:
             "prolong64k, prolong512k): give --study FILE",
         ),
         (["lengths", "mine", "--files", "a"], "command line: layout: Field required"),
-        (["lengths", "pile", "--files", "a"], "pile is a published data set"),
+        (["lengths", "pile", "--files", "a"], "pile is a published dataset"),
         (["lengths", "mine", "--study", "s.yaml", "--files", "a"], "--study s.yaml describes the corpus"),
         (["lengths", "mine", "--study", "absent.yaml"], "absent.yaml: cannot be read as YAML"),
-        (["documents", "--dataset", "mine", "--seqlen", "9"], "'mine' is no published data set"),
+        (["documents", "--dataset", "mine", "--seqlen", "9"], "'mine' is no published dataset"),
         (["documents", "--seqlen", "9", "--lengths", "absent.csv"], "absent.csv: cannot be read"),
     ],
 )

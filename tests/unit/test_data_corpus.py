@@ -30,15 +30,23 @@ def test_defaults() -> None:
         (
             "mine",
             {"layout": "pil", "files": ["a"]},
-            "here: layout: 'pil' is none of pile, slimpajama, prolong, text; did you mean pile?",
+            "here: layout: 'pil' is not a layout; did you mean 'pile'? allowed: pile, prolong, slimpajama, text",
         ),
         ("mine", {"files": ["a"]}, "here: layout: Field required"),
         ("mine", {"layout": "pile"}, "here: give either files or hugging_face"),
         ("mine", FILES | {"hugging_face": "a/b"}, "here: give either files or hugging_face"),
         ("mine", FILES | {"split": "test"}, "here: split goes with hugging_face, not with files"),
-        ("mine", FILES | {"fils": 1}, "here: fils: unknown key; did you mean files? Allowed: layout, files,"),
-        ("mine", FILES | {"tokenizer": "gpt"}, "here: tokenizer: 'gpt' is none of tekken"),
-        ("mine", FILES | {"bad_records": "ignore"}, "here: bad_records: Input should be 'stop' or 'skip'"),
+        (
+            "mine",
+            FILES | {"fils": 1},
+            "here: fils: 'fils' is not a key; did you mean 'files'? allowed: bad_records,",
+        ),
+        ("mine", FILES | {"tokenizer": "gpt"}, "here: tokenizer: 'gpt' is not a tokenizer; allowed: tekken"),
+        (
+            "mine",
+            FILES | {"bad_records": "ignore"},
+            "here: bad_records: Input should be 'stop' or 'skip', found 'ignore'",
+        ),
         ("mine", FILES | {"files": []}, "here: files: List should have at least 1 item"),
         ("mine", FILES | {"files": "a.jsonl"}, "here: files: Input should be a valid list"),
         ("mine", FILES | {"files": [3]}, "here: files.0: Input should be a valid string"),
@@ -52,7 +60,7 @@ def test_defaults() -> None:
         ("pile", FILES, "here: dataset name 'pile'"),
         ("auto", FILES, "here: dataset name 'auto'"),
         ("mine_long", FILES, "here: dataset name 'mine_long'"),
-        ("../mine", FILES, "here: dataset name '../mine': use letters, digits"),
+        ("../mine", FILES, "here: dataset name '../mine': use lower-case letters, digits and '_'"),
         ("", FILES, "here: dataset name ''"),
     ],
 )
@@ -70,7 +78,8 @@ def test_the_entry_of_a_study(tmp_path: Path) -> None:
     )
     assert read_study_corpus(study, "books") == Corpus(layout="text", files=["books"])
     with pytest.raises(
-        LongcaError, match=r"mine.yaml: datasets: no entry 'web'; it has books, bad, published are pile"
+        LongcaError,
+        match=r"mine.yaml: datasets: 'web' is not a dataset; allowed: bad, books, pile",
     ):
         read_study_corpus(study, "web")
     with pytest.raises(LongcaError, match=r"mine.yaml: datasets.bad: give either files or hugging_face"):
@@ -84,7 +93,8 @@ def test_a_study_without_datasets_is_named(content: str, tmp_path: Path) -> None
     study = tmp_path / "broken.yaml"
     study.write_text(content)
     with pytest.raises(
-        LongcaError, match=r"broken.yaml: (cannot be read as YAML|datasets: no entry 'web'; it has none)"
+        LongcaError,
+        match=r"broken.yaml: (cannot be read as YAML|datasets: 'web' is not a dataset; allowed: pile)",
     ):
         read_study_corpus(study, "web")
 

@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ import pytest
 import zstandard
 from data_corpora import CONTAINERS, TEXTS, json_lines, lengths_of, write_records
 
+from longca.data.batches import RowBatch
 from longca.data.corpus import Corpus
 from longca.data.lengths import count_corpus
 from longca.data.tokens import load_tokenizer
+from longca.data.workers import counting_processes
 from longca.errors import LongcaError
 
 
@@ -304,3 +306,23 @@ def test_an_empty_corpus_is_an_error(data: bytes, message: str, tmp_path: Path) 
 def test_lone_surrogates_are_counted_as_json_has_them(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "\ud83d alone"}) + "\n")
     assert lengths_of(tmp_path / "a.jsonl") == {tokens("\ufffd alone"): 1}
+
+
+def test_large_batches_wait_for_one_another() -> None:
+    pulled: list[int] = []
+
+    def batches(size: int) -> Iterator[RowBatch]:
+        for number in range(12):
+            pulled.append(number)
+            yield RowBatch("made up", number, [{"length": 5}], size, stored_bytes=number)
+
+    corpus = Corpus(layout="prolong", files=["made up"])
+    for size, ahead in ((1, 5), (30 * 2**20, 3), (10**9, 2)):
+        pulled.clear()
+        most = 0
+        with counting_processes(corpus, workers=2) as count:
+            for done, (stored_bytes, tally) in enumerate(count(batches(size))):
+                assert (stored_bytes, tally.lengths) == (done, {5: 1})
+                most = max(most, len(pulled) - done)
+        assert len(pulled) == 12
+        assert most == ahead

@@ -43,7 +43,7 @@ def test_published_figures(
 
 
 def test_unknown_published_name_says_which_there_are() -> None:
-    with pytest.raises(LongcaError, match="'piles' has no published lengths; published are pile, prolong64k"):
+    with pytest.raises(LongcaError, match="'piles' is not a published dataset; did you mean 'pile'"):
         published_histogram("piles")
 
 

@@ -89,5 +89,7 @@ def test_what_the_library_reports_is_one_line(monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(LongcaError, match="hugging_face: 'some/where' needs a library: pip install datasets"):
+    with pytest.raises(
+        LongcaError, match="hugging_face: 'some/where' needs the datasets library: make extra"
+    ):
         count_corpus("mine", corpus(), 1)

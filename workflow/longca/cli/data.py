@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from longca.data.histogram import PUBLISHED, Histogram
+from longca.data.layouts import LAYOUTS
 from longca.errors import LongcaError
 from longca.files import write_atomically
 
@@ -20,14 +22,16 @@ def register(app: typer.Typer) -> None:
 
 def lengths(
     dataset: Annotated[
-        str, typer.Argument(help="A published data set, or a name for the corpus that is counted.")
+        str, typer.Argument(help=f"{', '.join(PUBLISHED)}, or a name for the corpus to count.")
     ],
-    study: Annotated[Path | None, typer.Option(help="Study whose datasets section describes it.")] = None,
-    layout: Annotated[str | None, typer.Option(help="Keys of the corpus's records, without a study.")] = None,
+    study: Annotated[
+        Path | None, typer.Option(help="Study whose datasets section describes the corpus.")
+    ] = None,
+    layout: Annotated[str | None, typer.Option(help=f"Keys of its records: {', '.join(LAYOUTS)}.")] = None,
     files: Annotated[list[str] | None, typer.Option(help="Glob or folder of the corpus; repeatable.")] = None,
-    hugging_face: Annotated[str | None, typer.Option(help="Data set of the hub, in place of files.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the hub's data set.")] = None,
-    config: Annotated[str | None, typer.Option(help="Configuration of the hub's data set.")] = None,
+    hugging_face: Annotated[str | None, typer.Option(help="Dataset of the hub, in place of files.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the hub's dataset.")] = None,
+    config: Annotated[str | None, typer.Option(help="Configuration of the hub's dataset.")] = None,
     subsets: Annotated[list[str] | None, typer.Option(help="Count this subset only; repeatable.")] = None,
     column: Annotated[str | None, typer.Option(help="What is counted, in place of the layout's.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="Vocabulary that counts the tokens.")] = None,
@@ -39,8 +43,9 @@ def lengths(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Lengths CSV to write.")] = None,
 ) -> None:
-    """Read a data set's document lengths: a published histogram, or a corpus that is counted here."""
-    from longca.data.histogram import PUBLISHED, published_histogram, write_histogram
+    """Read a dataset's document lengths: a published histogram, or a corpus that is counted here."""
+    from longca.data.histogram import published_histogram, write_histogram
+    from longca.data.summary import print_summary
 
     given = {
         "layout": layout,
@@ -53,27 +58,25 @@ def lengths(
         "tokenizer": tokenizer,
         "bad_records": bad_records,
     }
-    described = {key: value for key, value in given.items() if value}
+    described = {key: value for key, value in given.items() if value not in (None, [])}
     if dataset in PUBLISHED:
         if described:
-            raise LongcaError(f"{dataset} is a published data set: give a corpus of your own another name")
-        histogram, notes = (
-            published_histogram(dataset),
-            ["published shares; lengths evenly spread inside a bin, as they are drawn"],
-        )
+            raise LongcaError(f"{dataset} is a published dataset: give a corpus of your own another name")
+        histogram = published_histogram(dataset)
+        notes = ["published shares; lengths evenly spread inside a bin, as they are drawn"]
     else:
         histogram, notes = _count(dataset, study, described, workers)
     if output is not None:
         write_histogram(output, histogram)
-    _print_summary(dataset, histogram, notes, output)
+        notes.append(f"written to {output}")
+    print_summary(dataset, histogram, notes)
 
 
 def _count(
     dataset: str, study: Path | None, described: dict[str, Any], workers: int | None
-) -> tuple[Any, list[str]]:
+) -> tuple[Histogram, list[str]]:
     """The histogram of the corpus that the study or the options describe, and notes on the count."""
     from longca.data.corpus import parse_corpus, read_study_corpus
-    from longca.data.histogram import PUBLISHED
     from longca.data.lengths import count_corpus
     from longca.data.workers import available_cores
 
@@ -85,53 +88,16 @@ def _count(
         corpus = parse_corpus(dataset, described, "command line")
     else:
         raise LongcaError(
-            f"{dataset!r} is no published data set ({', '.join(PUBLISHED)}): "
+            f"{dataset!r} is no published dataset ({', '.join(PUBLISHED)}): "
             "give --study FILE with its entry under datasets, or --layout and --files"
         )
     histogram, tally = count_corpus(dataset, corpus, workers or available_cores())
-    notes = [
-        f"{documents:,} documents counted from {source}"
-        for source, documents in sorted(tally.sources.items())
-    ]
-    if tally.empty:
-        notes.append(f"{tally.empty:,} empty documents left out")
-    if tally.left_out:
-        notes.append(f"{tally.left_out:,} documents of other subsets left out")
-    if tally.bad:
-        notes.append(f"{tally.bad:,} bad records skipped, the first: {tally.first_bad}")
-    return histogram, notes
-
-
-def _print_summary(dataset: str, histogram: Any, notes: list[str], output: Path | None) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from longca.data.summary import summarize
-
-    summary = summarize(histogram)
-    table = Table(title=dataset, title_justify="left", show_header=False)
-    table.add_column(style="bold")
-    table.add_column(justify="right")
-    for name, value in (
-        ("documents", summary.documents),
-        ("tokens", summary.tokens),
-        ("mean length", summary.mean),
-        ("median", summary.median),
-        ("90th percentile", summary.p90),
-        ("longest", summary.longest),
-    ):
-        table.add_row(name, "not published" if value is None else f"{value:,.0f}")
-    console = Console()
-    console.print(table)
-    for note in notes:
-        console.print(f"- {note}", markup=False, highlight=False, soft_wrap=True)
-    if output is not None:
-        console.print(f"written to {output}", markup=False, highlight=False, soft_wrap=True)
+    return histogram, tally.notes()
 
 
 def documents(
     seqlen: Annotated[int, typer.Option(min=1, help="Tokens of the packed sequence.")],
-    dataset: Annotated[str, typer.Option(help="Data set; auto is the paper's choice by length.")] = "auto",
+    dataset: Annotated[str, typer.Option(help="Dataset; auto is the paper's choice by length.")] = "auto",
     sample: Annotated[int, typer.Option(min=0, help="Number of the sample.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of sample 0; sample n takes seed + n.")] = 42,
     lengths: Annotated[
@@ -140,14 +106,14 @@ def documents(
     output: Annotated[Path | None, typer.Option(help="JSON file to write; printed by default.")] = None,
 ) -> None:
     """Draw the documents that fill a packed sequence, seeded: the same on every machine."""
-    from longca.data.histogram import PUBLISHED, published_histogram, read_histogram
+    from longca.data.histogram import published_histogram, read_histogram
     from longca.data.packing import base_dataset, resolve_dataset, sample_documents
 
     resolved = resolve_dataset(dataset, seqlen)
     base = base_dataset(resolved)
     if lengths is None and base not in PUBLISHED:
         raise LongcaError(
-            f"{dataset!r} is no published data set ({', '.join(PUBLISHED)}): "
+            f"{dataset!r} is no published dataset ({', '.join(PUBLISHED)}): "
             "give --lengths FILE, written by longca lengths"
         )
     histogram = published_histogram(base) if lengths is None else read_histogram(lengths)

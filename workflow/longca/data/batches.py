@@ -1,6 +1,8 @@
 """Batches of records on their way from the reader to the processes that count them, as the file has them.
- Decoding JSON and UTF-8 is left to the counting processes: it is their share of the work, and a record that
-cannot be decoded spoils itself alone.
+
+Decoding JSON and UTF-8 is left to the counting processes: it is their share of the work, and a record that cannot be
+decoded spoils itself alone. Every batch has a `size` (bytes of memory, about) and `stored_bytes` (what it takes in its
+file, for the progress).
 """
 
 import codecs
@@ -11,8 +13,7 @@ from typing import Any
 
 from longca.data.layouts import BadRecordError
 
-# Text a batch holds, in bytes, unless one document is larger: small enough for many processes in little
-# memory.
+# Text a batch holds, in bytes, unless one document is larger: little enough for many processes.
 BATCH_BYTES = 512 * 1024
 
 Record = dict[str, Any]
@@ -26,6 +27,11 @@ class LineBatch:
     first: int
     data: bytes
     stored_bytes: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return len(self.data)
 
     def records(self) -> Iterator[tuple[str, Record | BadRecordError]]:
         """Each record with its place, or why it is none."""
@@ -42,6 +48,7 @@ class RowBatch:
     file: str
     first: int
     rows: list[Record]
+    size: int
     stored_bytes: int
 
     def records(self) -> Iterator[tuple[str, Record | BadRecordError]]:
@@ -55,6 +62,7 @@ class TextBatch:
     """Whole text files, each one document under the key `text`."""
 
     texts: list[tuple[str, bytes]]
+    size: int
     stored_bytes: int
 
     def records(self) -> Iterator[tuple[str, Record | BadRecordError]]:

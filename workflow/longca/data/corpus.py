@@ -1,6 +1,5 @@
 """A corpus as a study's `datasets` section describes it."""
 
-import difflib
 import re
 from dataclasses import replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from longca.data.layouts import ANY, LAYOUTS, Layout
 from longca.data.packing import AUTO, LONG_SUFFIX
 from longca.data.tokens import TOKENIZERS
 from longca.errors import LongcaError
+from longca.names import unknown_name
 
 
 class Corpus(BaseModel):
@@ -41,12 +41,16 @@ class Corpus(BaseModel):
     @field_validator("layout")
     @classmethod
     def _known_layout(cls, value: str) -> str:
-        return _one_of(value, LAYOUTS)
+        if value not in LAYOUTS:
+            raise ValueError(unknown_name(value, LAYOUTS, "layout"))
+        return value
 
     @field_validator("tokenizer")
     @classmethod
     def _known_tokenizer(cls, value: str) -> str:
-        return _one_of(value, TOKENIZERS)
+        if value not in TOKENIZERS:
+            raise ValueError(unknown_name(value, TOKENIZERS, "tokenizer"))
+        return value
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Corpus":
@@ -67,21 +71,13 @@ class Corpus(BaseModel):
         return layout if self.column is None else replace(layout, columns={self.column: ANY})
 
 
-def _one_of(value: str, allowed: dict[str, Any]) -> str:
-    if value in allowed:
-        return value
-    near = difflib.get_close_matches(value, allowed, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise ValueError(f"{value!r} is none of {', '.join(allowed)}{hint}")
-
-
 def check_dataset_name(name: str) -> str:
     """A name for a study's own corpus, usable as a file name and unlike the names longca gives a meaning.
 
     Raises ValueError otherwise, which pydantic models turn into their own error.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise ValueError(f"dataset name {name!r}: use letters, digits, '.', '_' and '-'")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", name):
+        raise ValueError(f"dataset name {name!r}: use lower-case letters, digits and '_'")
     if name in (AUTO, *PUBLISHED) or name.endswith(LONG_SUFFIX):
         raise ValueError(
             f"dataset name {name!r}: {AUTO}, {', '.join(PUBLISHED)} and *{LONG_SUFFIX} are taken"
@@ -99,9 +95,9 @@ def parse_corpus(name: str, entry: Any, place: str) -> Corpus:
         key = ".".join(str(part) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(key, Corpus.model_fields, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            message = f"unknown key; {hint}Allowed: {', '.join(Corpus.model_fields)}"
+            message = unknown_name(key, Corpus.model_fields, "key")
+        elif first["type"] not in ("missing", "value_error"):
+            message = f"{message}, found {str(first['input'])[:60]!r}"
         where = f"{place}: {key}" if key else place
         raise LongcaError(f"{where}: {message}") from None
     except ValueError as error:
@@ -116,8 +112,6 @@ def read_study_corpus(study: Path, name: str) -> Corpus:
         raise LongcaError(f"{study}: cannot be read as YAML: {' '.join(str(error).split())}") from None
     datasets = content.get("datasets") if isinstance(content, dict) else None
     if not isinstance(datasets, dict) or name not in datasets:
-        known = ", ".join(map(str, datasets)) if isinstance(datasets, dict) and datasets else "none"
-        raise LongcaError(
-            f"{study}: datasets: no entry {name!r}; it has {known}, published are {', '.join(PUBLISHED)}"
-        )
+        described = map(str, datasets) if isinstance(datasets, dict) else ()
+        raise LongcaError(f"{study}: datasets: {unknown_name(name, {*described, *PUBLISHED}, 'dataset')}")
     return parse_corpus(name, datasets[name], f"{study}: datasets.{name}")

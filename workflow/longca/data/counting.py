@@ -40,6 +40,19 @@ class Tally:
         self.bad += other.bad
         self.first_bad = self.first_bad or other.first_bad
 
+    def notes(self) -> list[str]:
+        """What a person is to know beside the lengths: how documents were counted, and what was left out."""
+        notes = [
+            f"{documents:,} documents from {source}" for source, documents in sorted(self.sources.items())
+        ]
+        if self.empty:
+            notes.append(f"{self.empty:,} documents left out: empty")
+        if self.left_out:
+            notes.append(f"{self.left_out:,} documents left out: of other subsets")
+        if self.bad:
+            notes.append(f"{self.bad:,} records skipped as bad, the first: {self.first_bad}")
+        return notes
+
 
 def count_batch(corpus: Corpus, batch: Batch) -> Tally:
     """Count one batch; raises LongcaError naming the place of a bad record where the corpus says stop."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from longca.errors import LongcaError
 from longca.files import write_atomically
+from longca.names import unknown_name
 
 PUBLISHED = ("pile", "prolong64k", "prolong512k")
 COLUMNS = ("lower_tokens", "upper_tokens", "probability", "documents")
@@ -51,7 +52,7 @@ def published_histogram(name: str) -> Histogram:
     Raises LongcaError for another name.
     """
     if name not in PUBLISHED:
-        raise LongcaError(f"dataset {name!r} has no published lengths; published are {', '.join(PUBLISHED)}")
+        raise LongcaError(unknown_name(name, PUBLISHED, "published dataset"))
     with RESOURCE.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["dataset"] == name]
     return Histogram(

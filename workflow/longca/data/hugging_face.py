@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub as a stream of batches, through the optional `datasets` library."""
+"""Datasets of the Hugging Face hub as a stream of batches, through the optional `datasets` library."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,8 @@ def hub_batches(corpus: Corpus) -> Iterator[RowBatch]:
         import datasets
     except ImportError as error:
         raise LongcaError(
-            f"hugging_face: {corpus.hugging_face!r} needs a library: pip install datasets ({error})"
+            f"hugging_face: {corpus.hugging_face!r} needs the datasets library: "
+            f"make extra NAME=huggingface, or pip install datasets ({error})"
         ) from None
     name = f"hugging_face {corpus.hugging_face}"
     try:
@@ -33,7 +34,7 @@ def hub_batches(corpus: Corpus) -> Iterator[RowBatch]:
             rows.append({key: _compact(value) for key, value in row.items()})
             size += sum(len(value) for value in row.values() if isinstance(value, str))
             if size >= BATCH_BYTES or len(rows) >= BATCH_ROWS:
-                yield RowBatch(name, first, rows, 0)
+                yield RowBatch(name, first, rows, size, stored_bytes=0)
                 first, rows, size = first + len(rows), [], 0
     except LongcaError:
         raise
@@ -41,7 +42,7 @@ def hub_batches(corpus: Corpus) -> Iterator[RowBatch]:
     except Exception as error:
         raise LongcaError(f"{name}: {type(error).__name__}: {' '.join(str(error).split())}") from None
     if rows:
-        yield RowBatch(name, first, rows, 0)
+        yield RowBatch(name, first, rows, size, stored_bytes=0)
 
 
 def _compact(value: Any) -> Any:

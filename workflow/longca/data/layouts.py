@@ -88,9 +88,7 @@ def ready_length(column: str, value: Any, layout: Layout) -> int | None:
 
 
 def subset_of(record: dict[str, Any], path: tuple[str, ...]) -> str:
-    """The name of a record's subset, found along `path`; raises BadRecordError where it is missing or no
-    text.
-    """
+    """The name of a record's subset, found along `path`; raises BadRecordError where there is none."""
     value: Any = record
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None

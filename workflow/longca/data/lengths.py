@@ -5,7 +5,7 @@ from longca.data.corpus_files import expand_files
 from longca.data.counting import Tally
 from longca.data.histogram import Histogram, histogram_of_lengths
 from longca.data.progress import progress
-from longca.data.workers import tallies
+from longca.data.workers import counting_processes
 from longca.errors import LongcaError
 
 
@@ -29,8 +29,8 @@ def count_corpus(name: str, corpus: Corpus, workers: int) -> tuple[Histogram, Ta
         total_bytes = None
         batches = hub_batches(corpus)
     tally = Tally()
-    with progress(name, total_bytes) as advance:
-        for stored_bytes, counted in tallies(corpus, batches, workers):
+    with counting_processes(corpus, workers) as count, progress(name, total_bytes) as advance:
+        for stored_bytes, counted in count(batches):
             tally.add(counted)
             advance(stored_bytes, counted.lengths.total())
     _check_complete(name, corpus, tally)

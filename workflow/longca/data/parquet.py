@@ -40,10 +40,10 @@ def row_batches(file: Path, layout: Layout) -> Iterator[RowBatch]:
             rows += _records(piece)
             size += piece.nbytes
             if size >= BATCH_BYTES:
-                yield RowBatch(str(file), first, rows, round(stored_per_row * len(rows)))
+                yield RowBatch(str(file), first, rows, size, round(stored_per_row * len(rows)))
                 first, rows, size = first + len(rows), [], 0
         if rows:
-            yield RowBatch(str(file), first, rows, round(stored_per_row * len(rows)))
+            yield RowBatch(str(file), first, rows, size, round(stored_per_row * len(rows)))
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LongcaError(f"{file}: cannot be read as Parquet: {' '.join(str(error).split())}") from None
 

@@ -32,12 +32,12 @@ def read_batches(files: list[Path], layout: Layout) -> Iterator[Batch]:
             waiting += len(text)
             stored += read
             if waiting >= BATCH_BYTES:
-                yield TextBatch(texts, stored)
+                yield TextBatch(texts, waiting, stored)
                 texts, waiting, stored = [], 0, 0
         else:
             yield from _line_batches(file)
     if texts:
-        yield TextBatch(texts, stored)
+        yield TextBatch(texts, waiting, stored)
 
 
 def _whole_text(file: Path) -> tuple[bytes, int]:

@@ -3,6 +3,9 @@
 import math
 from dataclasses import dataclass
 
+from rich.console import Console
+from rich.table import Table
+
 from longca.data.histogram import Histogram
 
 
@@ -52,3 +55,24 @@ def _percentile(histogram: Histogram, share: float) -> float:
             return lower + (upper - lower) * left / weight
         left -= weight
     return float(ordered[-1][0][1])
+
+
+def print_summary(name: str, histogram: Histogram, notes: list[str]) -> None:
+    """Print the figures of dataset `name` as a table, and the notes below it."""
+    summary = summarize(histogram)
+    table = Table(title=name, title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    for label, value in (
+        ("documents", summary.documents),
+        ("tokens", summary.tokens),
+        ("mean length", summary.mean),
+        ("median", summary.median),
+        ("90th percentile", summary.p90),
+        ("longest", summary.longest),
+    ):
+        table.add_row(label, "not published" if value is None else f"{value:,.0f}")
+    console = Console()
+    console.print(table)
+    for note in notes:
+        console.print(f"- {note}", markup=False, highlight=False, soft_wrap=True)
