@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from longca.masks.intervals import row_intervals
+
 SEGMENT_FIELDS = ("first", "steps", "whole_begin", "whole_end", "offset", "stride")
 TILE_FIELDS = ("row_begin", "row_end", "segment_begin", "segment_end", "steps")
 _FAR = 1 << 40
@@ -38,33 +40,6 @@ class Segments:
     tile_columns: int
 
 
-def row_intervals(
-    slices: Sequence[tuple[int, int, int, int, str]], transpose: bool = False
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The disjoint column intervals each row keeps, neighbours joined.
-
-    Returns int64 arrays row, low, high, sorted by row, then by column.
-    """
-    q0, q1, k0, k1 = (np.array([piece[i] for piece in slices], np.int64) for i in range(4))
-    # key <= query + right and key >= query + left
-    right = np.where([piece[4] in ("causal", "bi_causal") for piece in slices], k1 - q1, _FAR)
-    left = np.where([piece[4] in ("inv_causal", "bi_causal") for piece in slices], k0 - q0, -_FAR)
-    if transpose:
-        q0, q1, k0, k1, left, right = k0, k1, q0, q1, -right, -left
-    count = q1 - q0
-    owner = np.repeat(np.arange(len(slices)), count)
-    row = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + q0[owner]
-    low = np.maximum(k0[owner], row + left[owner])
-    high = np.minimum(k1[owner], row + right[owner] + 1)
-    keep = low < high
-    row, low, high = row[keep], low[keep], high[keep]
-    order = np.lexsort((low, row))
-    row, low, high = row[order], low[order], high[order]
-    first = np.ones(len(row), bool)
-    first[1:] = (row[1:] != row[:-1]) | (low[1:] != high[:-1])
-    return row[first], low[first], high[np.roll(first, -1)]
-
-
 def lower(
     slices: Sequence[tuple[int, int, int, int, str]],
     rows: int,
@@ -79,7 +54,9 @@ def lower(
     `rows` and `columns` are those of the orientation: queries and keys, or keys and queries if `transpose`.
     A run starts at the first column any of its rows keeps, rounded down to a multiple of `align`.
     """
-    row, low, high = row_intervals(slices, transpose)
+    queries, keys = (columns, rows) if transpose else (rows, columns)
+    seen = row_intervals(slices, queries, keys, transpose=transpose)
+    row, low, high = seen.row, seen.low, seen.high
     tile = row // tile_rows
     run = _runs(tile, low, high, tile_columns)
     # Within a run a row's n-th interval goes to the run's n-th segment.

@@ -1,8 +1,10 @@
-"""The public calls: a functional pair, and attention that autograd differentiates."""
+"""The public calls: a functional pair, and attention that autograd and torch.compile take, as torch operators."""
+
+from typing import Any
 
 import torch
 
-from longca.ops.segments.plan import Plan, implementation
+from longca.ops.segments.plan import LIVE, Plan, implementation
 
 
 def forward(
@@ -10,10 +12,9 @@ def forward(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention under the plan's mask.
 
-    q [q_heads, queries, D], k and v [kv_heads, keys, D], contiguous, of the plan's dtype and
-    device. Returns out like q and lse [q_heads, queries]: the natural logarithm of the softmax's
-    denominator, fp32 (float64 for float64). A row that keeps nothing has out 0 and lse -inf. Raises
-    ValueError for tensors the plan is not for.
+    q [q_heads, queries, D], k and v [kv_heads, keys, D], contiguous, of the plan's dtype and device. Returns out
+    like q and lse [q_heads, queries]: the natural logarithm of the softmax's denominator, fp32 (float64 for
+    float64). A row that keeps nothing has out 0 and lse -inf. Raises ValueError for tensors the plan is not for.
     """
     _check(plan, q=q, k=k, v=v)
     return implementation(plan.backend).forward(q, k, v, plan)
@@ -30,11 +31,12 @@ def backward(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Gradients dq, dk, dv, like q, k, v.
 
-    out and lse may be merged over several parts of the keys (context parallelism): these are then
-    the gradients through the merged softmax of the part the plan covers. Rows and keys that keep
-    nothing get exactly 0.
+    out and lse may be merged over several parts of the keys (context parallelism): these are then the gradients
+    through the merged softmax of the part the plan covers. Rows and keys that keep nothing get exactly 0.
     """
     _check(plan, q=q, k=k, v=v, out=out, dout=dout)
+    if lse.shape != q.shape[:2] or not lse.is_contiguous():
+        raise ValueError(f"lse is {tuple(lse.shape)}; the plan is for contiguous {tuple(q.shape[:2])}")
     return implementation(plan.backend).backward(q, k, v, out, lse, dout, plan)
 
 
@@ -42,29 +44,62 @@ def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """`forward`, differentiable in q, k and v through out; lse carries no gradient."""
-    return _Attention.apply(q, k, v, plan)
+    out, lse = _forward(q, k, v, plan.handle)
+    return out, lse.detach()
 
 
-class _Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: torch.autograd.function.FunctionCtx,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        plan: Plan,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        out, lse = forward(q, k, v, plan)
-        ctx.save_for_backward(q, k, v, out, lse)
-        ctx.mark_non_differentiable(lse)
-        ctx.plan = plan
-        return out, lse
+@torch.library.custom_op("longca::segments_forward", mutates_args=())
+def _forward(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return forward(q, k, v, LIVE[plan])
 
-    @staticmethod
-    def backward(
-        ctx: torch.autograd.function.FunctionCtx, dout: torch.Tensor, dlse: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None]:
-        return *backward(*ctx.saved_tensors, dout.contiguous(), ctx.plan), None
+
+@_forward.register_fake
+def _(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: int) -> tuple[torch.Tensor, torch.Tensor]:
+    exact = torch.float64 if q.dtype == torch.float64 else torch.float32
+    return torch.empty_like(q), q.new_empty(q.shape[:2], dtype=exact)
+
+
+@torch.library.custom_op("longca::segments_backward", mutates_args=())
+def _backward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    dout: torch.Tensor,
+    plan: int,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return backward(q, k, v, out, lse, dout.contiguous(), LIVE[plan])
+
+
+@_backward.register_fake
+def _(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    dout: torch.Tensor,
+    plan: int,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
+    q, k, v, ctx.handle = inputs
+    ctx.save_for_backward(q, k, v, *output)
+    ctx.plan = LIVE.get(ctx.handle)  # a graph outlives the caller's plan, unless it is only being traced
+
+
+def _differentiate(
+    ctx: Any, dout: torch.Tensor, dlse: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None]:
+    return *_backward(*ctx.saved_tensors, dout, ctx.handle), None
+
+
+_forward.register_autograd(_differentiate, setup_context=_save)
 
 
 def _check(plan: Plan, **tensors: torch.Tensor) -> None:

@@ -1,8 +1,11 @@
 """What a mask is prepared into for given shapes, and which backend serves a device."""
 
 import importlib
+import itertools
+import math
+import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -43,7 +46,16 @@ class Plan:
     dtype: torch.dtype
     device: torch.device
     backend: str
+    deterministic: bool
     prepared: Any
+    handle: int = field(default_factory=itertools.count().__next__)
+
+    def __post_init__(self) -> None:
+        LIVE[self.handle] = self
+
+
+# Torch operators take no Python objects: a plan goes to them as its handle, for as long as it lives.
+LIVE: "weakref.WeakValueDictionary[int, Plan]" = weakref.WeakValueDictionary()
 
 
 def plan(
@@ -57,12 +69,15 @@ def plan(
     device: torch.device | str,
     backend: str | None = None,
     scale: float | None = None,
+    deterministic: bool = False,
 ) -> Plan:
     """Prepares a mask for tensors of these shapes.
 
     `slices`: (q0, q1, k0, k1, type) pieces of one mask, or one such list for each KV head.
-    `backend`: torch, triton or gluon; chosen by the device when None. `scale`: head_dim ** -0.5 when None.
-    Raises ValueError for heads that do not divide, a wrong number of masks, or a backend that cannot serve.
+    `backend`: torch, triton or gluon; chosen by the device when None. `scale`: head_dim ** -0.5
+    when None. `deterministic`: gradients are bitwise the same every time, for seven products a step
+    instead of five. Raises ValueError for heads that do not divide, a wrong number of masks, a
+    scale that is not positive, or a backend that cannot serve.
     """
     device = torch.device(device)
     masks = _masks(slices)
@@ -70,11 +85,14 @@ def plan(
         raise ValueError(f"q_heads {q_heads} is no multiple of kv_heads {kv_heads}")
     if len(masks) not in (1, kv_heads):
         raise ValueError(f"{len(masks)} masks for {kv_heads} KV heads: give one mask, or one a KV head")
+    if scale is not None and not 0 < scale < math.inf:
+        raise ValueError(f"scale {scale} must be a positive number")
     shape = Shape(queries, keys, q_heads, kv_heads, head_dim, head_dim**-0.5 if scale is None else scale)
     name = backend or choose_backend(shape, dtype, device)
     if name not in BACKENDS:
         raise ValueError(f"backend {name!r} is not one of {', '.join(BACKENDS)}")
-    return Plan(shape, dtype, device, name, implementation(name).prepare(shape, masks, device, dtype))
+    prepared = implementation(name).prepare(shape, masks, device, dtype)
+    return Plan(shape, dtype, device, name, deterministic, prepared)
 
 
 def choose_backend(shape: Shape, dtype: torch.dtype, device: torch.device) -> str:

@@ -1,0 +1,81 @@
+"""Compiles for Hopper, on a machine without a GPU, every kernel that a call would launch; prints JSON.
+
+A program of its own, because it puts a stand-in for the GPU driver into Triton.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction
+
+from longca.ops import segments
+
+PTXAS = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+
+
+class Hopper:
+    """What Triton asks a driver for before it compiles."""
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device):
+        return 0
+
+    def get_current_target(self):
+        return GPUTarget("cuda", 90, 32)
+
+    def get_active_torch_device(self):
+        return torch.device("cpu")
+
+
+def assembled(kernel):
+    """Spilled bytes, and whether matrix products in flight are waited for where the source does not say so."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(kernel.asm["ptx"])
+        file.flush()
+        command = [PTXAS, "-v", "--gpu-name=sm_90a", file.name, "-o", "/dev/null"]
+        log = subprocess.run(command, capture_output=True, text=True, check=True)
+    text = log.stdout + log.stderr
+    spilled = sum(map(int, re.findall(r"(\d+) bytes spill stores", text)))
+    return {"spilled_bytes": spilled, "serialized": bool(re.search(r"C75(12|14|17)", text))}
+
+
+def compile_all(backend, dim, dtype, deterministic):
+    kernels = {}
+
+    def launch(kernel, grid):
+        def record(*arguments, **constants):
+            kernels[kernel.__name__] = assembled(kernel.warmup(*arguments, grid=grid, **constants))
+
+        return record
+
+    JITFunction.__getitem__ = launch
+    q, k = torch.zeros(4, 256, dim, dtype=dtype), torch.zeros(2, 256, dim, dtype=dtype)
+    plan = segments.plan(
+        [(0, 256, 0, 256, "causal")], 256, 256, 4, 2, dim, dtype, "cpu", backend, deterministic=deterministic
+    )
+    out, lse = segments.forward(q, k, k, plan)
+    segments.backward(q, k, k, out, lse, q, plan)
+    return kernels
+
+
+if __name__ == "__main__":
+    driver.set_active(Hopper())
+    json.dump(
+        {
+            "gluon 128": compile_all("gluon", 128, torch.bfloat16, False),
+            "gluon 64": compile_all("gluon", 64, torch.float16, False),
+            "gluon deterministic": compile_all("gluon", 128, torch.bfloat16, True),
+            "triton 128": compile_all("triton", 128, torch.bfloat16, False),
+        },
+        sys.stdout,
+    )

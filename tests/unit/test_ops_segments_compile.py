@@ -1,0 +1,43 @@
+"""Both kernel pairs compile for Hopper without one, so that a mistake in a kernel is found on any machine."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    run = subprocess.run(
+        [sys.executable, "segments_compiled.py"],
+        cwd=Path(__file__).parent,
+        env={**os.environ, "TRITON_CACHE_DIR": str(tmp_path_factory.mktemp("triton"))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("variant", ["gluon 128", "gluon 64", "gluon deterministic", "triton 128"])
+def test_every_kernel_compiles(compiled, variant):
+    assert {"forward_kernel", "backward_kernel", "prepare_kernel"} <= set(compiled[variant])
+    assert ("queries_kernel" in compiled[variant]) == (variant == "gluon deterministic")
+
+
+@pytest.mark.parametrize("variant", ["gluon 128", "gluon 64", "gluon deterministic"])
+def test_matrix_products_stay_asynchronous(compiled, variant):
+    for name, kernel in compiled[variant].items():
+        assert not kernel["serialized"], name
+
+
+def test_few_registers_are_spilled(compiled):
+    # 240 registers are all there are: a change that needs many more must be seen.
+    assert compiled["gluon 128"]["forward_kernel"]["spilled_bytes"] <= 32
+    assert compiled["gluon 128"]["backward_kernel"]["spilled_bytes"] <= 256

@@ -1,0 +1,127 @@
+"""The lowering by torch operations is the NumPy view; the schedule deals every step once; torch takes the operator."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from segments_cases import MASKS
+
+from longca.masks.views import segments as view
+from longca.ops import segments
+from longca.ops.segments.device_plan import _section
+from longca.ops.segments.lowering import lower
+from longca.ops.segments.plan import Shape
+from longca.ops.segments.schedule import HEADER, ITEM, schedule
+
+CPU = torch.device("cpu")
+
+
+def assert_same(masks, rows, columns, tile, transpose, align):
+    got = lower(masks, rows, *tile, CPU, transpose, align)
+    segment = bound = 0
+    for i, slices in enumerate(masks):
+        want = view.lower(slices, rows, columns, *tile, transpose, align)
+        fields = got.segments[segment : segment + len(want.segments)].numpy().copy()
+        fields[:, 4] -= bound
+        np.testing.assert_array_equal(fields, want.segments)
+        np.testing.assert_array_equal(got.low[bound : bound + len(want.low)], want.low)
+        np.testing.assert_array_equal(got.high[bound : bound + len(want.high)], want.high)
+        tiles = got.tiles[i * len(want.tiles) : (i + 1) * len(want.tiles)].numpy().copy()
+        tiles[:, 2:4] -= segment
+        np.testing.assert_array_equal(tiles, want.tiles)
+        segment, bound = segment + len(want.segments), bound + len(want.low)
+    assert segment == len(got.segments) and bound == len(got.low)
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("tile", [(64, 32), (16, 64)])
+def test_lowering_is_the_view(name, transpose, tile):
+    slices, queries, keys = MASKS[name]
+    rows, columns = (keys, queries) if transpose else (queries, keys)
+    assert_same([slices], rows, columns, tile, transpose, 4)
+
+
+def test_lowering_of_several_masks_is_theirs_one_after_another():
+    rng = np.random.default_rng(3)
+    masks = []
+    for density in (0.2, 0.0, 0.6):
+        kept = rng.random((9, 7)) < density
+        masks.append(
+            [(20 * i, 20 * i + 20, 30 * j, 30 * j + 30, "full") for i, j in np.argwhere(kept).tolist()]
+        )
+    assert_same(masks, 180, 210, (64, 32), False, 1)
+    assert_same(masks, 210, 180, (64, 32), True, 4)
+
+
+@pytest.mark.parametrize("programs", [1, 5, 132])
+@pytest.mark.parametrize("masks", [1, 4])
+def test_every_step_of_every_head_is_dealt_once(programs, masks):
+    shape = Shape(1000, 1000, 32, 4, 64, 1.0)
+    lists = [[(0, 600, 0, 600 - 50 * i, "causal"), (600, 1000, 0, 1000, "full")] for i in range(masks)]
+    tiles = lower(lists, 1000, 128, 64, CPU, transpose=True)
+    dealt = schedule(tiles, shape, 4, 2, programs, persistent=True, group=8)
+    buffer = dealt.buffer.tolist()
+    table = np.array(buffer[HEADER : HEADER + 2 * programs + 2]).reshape(-1, 2)
+    items = np.array(buffer[buffer[0] : buffer[1]]).reshape(-1, ITEM)
+    assert table[0, 0] == 0 and table[-1, 0] == len(items)
+    for (begin, work), (end, _) in pairwise(table):
+        assert items[begin:end, 5].sum() == work
+    walked = {}
+    for row, _, head, _, _, steps, first, count, _ in items.tolist():
+        for query_head in range(first, first + count):
+            assert query_head // 8 == head
+            key = row, query_head
+            assert key not in walked
+            walked[key] = steps // count
+    want = {
+        (tile[0], 8 * head + i): tile[4]
+        for mask in range(masks)
+        for tile in tiles.tiles[mask * 8 : mask * 8 + 8].tolist()
+        for head in range(mask * 4 // masks, (mask + 1) * 4 // masks)
+        for i in range(8)
+        if tile[4]
+    }
+    assert walked == want
+
+
+def test_long_backward_items_are_cut_and_their_parts_added():
+    shape = Shape(4096, 4096, 8, 1, 64, 1.0)
+    question = [(0, 128, 0, 128, "causal"), (128, 4096, 0, 128, "full")]
+    tiles = lower([question], 4096, 128, 64, CPU, transpose=True)
+    dealt = schedule(tiles, shape, 1, 1, 132, persistent=True, group=8)
+    assert dealt.splits.tolist() == [[0, 0, 0, 8]]
+    assert dealt.slots == 8 and dealt.idle
+
+
+def test_heads_share_the_cache_in_equal_sections():
+    assert [_section(8, size) for size in (1e6, 1.2e7, 2e7, 1e9)] == [8, 2, 2, 1]
+
+
+def test_torch_takes_the_operator():
+    plan = segments.plan([(0, 50, 0, 50, "causal")], 50, 50, 4, 2, 16, torch.float32, "cpu")
+    q, k, v = (torch.randn(heads, 50, 16, requires_grad=True) for heads in (4, 2, 2))
+    torch.library.opcheck(torch.ops.longca.segments_forward, (q, k, v, plan.handle))
+
+    def loss(q, k, v):
+        out, lse = segments.attention(2 * q, k, v, plan)
+        assert not lse.requires_grad
+        return out.sin().sum() + lse.sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    for a, b in zip(*(torch.autograd.grad(f(q, k, v), (q, k, v)) for f in (loss, compiled)), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_gradients_outlive_the_callers_plan():
+    q, k, v = (torch.randn(2, 9, 16, requires_grad=True) for _ in range(3))
+    out, _ = segments.attention(
+        q, k, v, segments.plan([(0, 9, 0, 9, "full")], 9, 9, 2, 2, 16, torch.float32, "cpu")
+    )
+    assert all(gradient.abs().sum() > 0 for gradient in torch.autograd.grad(out.sum(), (v,)))
+
+
+def test_a_scale_must_be_positive():
+    with pytest.raises(ValueError, match="scale 0"):
+        segments.plan([], 8, 8, 2, 2, 16, torch.float32, "cpu", scale=0)

@@ -1,0 +1,60 @@
+"""What both GPU backends prepare: two schedules over one mask."""
+
+from dataclasses import dataclass
+
+import torch
+
+from longca.ops.segments.lowering import lower
+from longca.ops.segments.plan import Shape, SliceList
+from longca.ops.segments.schedule import Schedule, schedule
+
+LOG2_E = 1.4426950408889634
+CACHE_BYTES = 40e6  # of L2 that the columns of the heads in flight may take
+STAT_ALIGN = 4  # lse and delta are copied in boxes of fp32 that must start on 16 bytes
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows an item owns, columns a step reads, steps in flight."""
+
+    rows: int
+    columns: int
+    stages: int
+
+
+@dataclass(frozen=True)
+class DevicePlan:
+    """The forward walks queries over keys, the backward keys over queries."""
+
+    forward: Schedule
+    backward: Schedule
+    forward_tile: Tile
+    backward_tile: Tile
+
+
+def prepare(
+    shape: Shape,
+    masks: list[SliceList],
+    device: torch.device,
+    forward_tile: Tile,
+    backward_tile: Tile,
+    persistent: bool,
+) -> DevicePlan:
+    """Lowers and schedules both directions on the device."""
+    programs = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
+    head_bytes = 4 * shape.head_dim  # two 16-bit tensors
+    rows = lower(masks, shape.queries, forward_tile.rows, forward_tile.columns, device)
+    section = _section(shape.kv_heads, shape.keys * head_bytes) * shape.group
+    forward = schedule(rows, shape, shape.q_heads, section, programs, persistent)
+    columns = lower(
+        masks, shape.keys, backward_tile.rows, backward_tile.columns, device, transpose=True, align=STAT_ALIGN
+    )
+    section = _section(shape.kv_heads, shape.queries * head_bytes * shape.group)
+    backward = schedule(columns, shape, shape.kv_heads, section, programs, persistent, shape.group)
+    return DevicePlan(forward, backward, forward_tile, backward_tile)
+
+
+def _section(kv_heads: int, bytes_each: float) -> int:
+    """The most KV heads, a divisor of all, whose columns fit the cache together."""
+    fits = [n for n in range(2, kv_heads + 1) if kv_heads % n == 0 and n * bytes_each <= CACHE_BYTES]
+    return max(fits, default=1)
