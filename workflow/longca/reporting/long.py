@@ -39,7 +39,7 @@ SPARSE_ONLY = ("block", "density_nominal")
 
 def long_table(collected: Iterable[CaseRecord], family: str) -> pa.Table:
     """One row a case in the record's columns; where a case has no record the status says `not measured`."""
-    rows = [_row(item) for item in collected]
+    rows = [long_row(item) for item in collected]
     columns = {name: kind for name, kind in COLUMNS.items() if family == "sparse" or name not in SPARSE_ONLY}
     return table_of(rows, columns)
 
@@ -76,18 +76,19 @@ def csv_text(table: pa.Table) -> str:
     return text.getvalue()
 
 
-def read_rows(file: Path, columns: Sequence[str] | None = None) -> list[Row]:
+def read_rows(file: Path) -> list[Row]:
     """The rows of a table's Parquet file. Raises LongcaError where it is not there or no Parquet."""
     if not file.exists():
         raise LongcaError(f"{file}: is not there; right: make it with `longca tables {file.stem}`")
     try:
         # One file, read as such: a path with `key=value` in it is no partition of a data set.
-        return pq.ParquetFile(file).read(columns).to_pylist()
+        return pq.ParquetFile(file).read().to_pylist()
     except pa.ArrowInvalid as error:
         raise LongcaError(f"{file}: is no Parquet table: {' '.join(str(error).split())}") from error
 
 
-def _row(item: CaseRecord) -> Row:
+def long_row(item: CaseRecord) -> Row:
+    """A case's record as one flat row; without a record its status is `not measured`."""
     case, file, record = item
     if record is None:
         return {**case.columns(), "status": NOT_MEASURED, "reason": f"no record yet in {file}"}

@@ -10,7 +10,7 @@ from longca.names import unknown_name
 from longca.reporting.cells import cells_of
 from longca.reporting.collect import collect
 from longca.reporting.latex import latex
-from longca.reporting.long import Row, csv_text, long_table, parquet_bytes, table_of
+from longca.reporting.long import Row, csv_text, long_row, long_table, parquet_bytes, table_of
 from longca.reporting.markdown import markdown
 from longca.reporting.names import families, table_file, table_names
 from longca.reporting.sections import Section, throughput_sections
@@ -30,7 +30,8 @@ def write_table(study: Study, name: str, partial: bool = False) -> None:
     table = _table(study, name, partial)
     write_atomically(table_file(study, name, "csv"), csv_text(table))
     write_atomically(table_file(study, name, "parquet"), parquet_bytes(table))
-    sections = sections_of(name, table.to_pylist())
+    shown = [column for column in table.column_names if column != "samples_ms"]
+    sections = sections_of(name, table.select(shown).to_pylist())
     write_atomically(table_file(study, name, "md"), markdown(sections))
     write_atomically(table_file(study, name, "tex"), latex(sections))
 
@@ -54,5 +55,5 @@ def _table(study: Study, name: str, partial: bool) -> pa.Table:
         return table_of(
             support_rows(study, [item for items in collected.values() for item in items]), SUPPORT_COLUMNS
         )
-    rows = [row for family, items in collected.items() for row in long_table(items, family).to_pylist()]
+    rows = [long_row(item) for items in collected.values() for item in items]
     return table_of(verification_rows(rows), VERIFICATION_COLUMNS)

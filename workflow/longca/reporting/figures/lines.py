@@ -30,7 +30,8 @@ def over_density(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
     values = cell_values(cells)
     for row in values:
         row["pattern"] = f"{row['pattern']} {row['block']}, {row['seqlen']}"
-    x = alt.X("density:Q", title="density (share of cells kept)", axis=alt.Axis(format="%"))
+    scale = alt.Scale(domain=[0, max(row["density"] for row in values)], padding=8)
+    x = alt.X("density:Q", title="density (share of cells kept)", axis=alt.Axis(format="%"), scale=scale)
     chart = _lines(values, x, tflops_axis(_HEIGHT - _BAND), "tflops")
     return finish(chart, title, [common_settings(cells), _QUANTILES, _CROSSES])
 
