@@ -60,7 +60,7 @@ def errors(masks, queries, keys, q_heads, kv_heads, deterministic=False):
 
 def cases():
     for name, pattern in PATTERNS.items():
-        documents = DOCUMENTS if pattern.takes_documents or name == "block_causal_document" else ()
+        documents = DOCUMENTS if pattern.has_documents else ()
         slices = [tuple(piece) for piece in pattern.build(SEQLEN, documents, SMALL)]
         yield name, (slices, SEQLEN, SEQLEN, 4, 2)
     for name in ("empty rows", "more keys", "more queries", "one token", "nothing"):

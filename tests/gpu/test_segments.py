@@ -1,0 +1,116 @@
+"""The segments kernels on a GPU against float64: every pattern, odd lengths and groups, both backends.
+
+python -m pytest tests/gpu -m gpu
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "unit"))
+from segments_cases import MASKS, dense, kept
+
+from longca.masks.patterns import PATTERNS
+from longca.ops import segments
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
+]
+
+BACKENDS = (
+    ["gluon", "triton"]
+    if torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
+    else ["triton"]
+)
+SMALL = {"window": 125, "global_tokens": 66, "block": 100, "prefix": 200}
+SHAPES = [
+    (8, 2, 128, torch.bfloat16),
+    (28, 7, 128, torch.float16),
+    (3, 3, 64, torch.bfloat16),
+    (8, 1, 64, torch.float16),
+]
+
+
+def patterns(seqlen):
+    documents = [seqlen // 4, 7, 1, seqlen // 2]
+    documents.append(seqlen - sum(documents))
+    for name, pattern in PATTERNS.items():
+        slices = pattern.build(seqlen, tuple(documents) if pattern.has_documents else (), SMALL)
+        yield f"{name} {seqlen}", ([tuple(piece) for piece in slices], seqlen, seqlen)
+
+
+CASES = {**MASKS, **dict(patterns(1000)), **dict(patterns(1025)), **dict(patterns(137))}
+
+
+def draw(heads, rows, dim, dtype, seed):
+    generator = torch.Generator("cuda").manual_seed(seed)
+    return torch.randn(heads, rows, dim, device="cuda", generator=generator).to(dtype)
+
+
+def run(slices, queries, keys, q_heads, kv_heads, dim, dtype, **options):
+    q, dout = draw(q_heads, queries, dim, dtype, 1), draw(q_heads, queries, dim, dtype, 2)
+    k, v = draw(kv_heads, keys, dim, dtype, 3), draw(kv_heads, keys, dim, dtype, 4)
+    plan = segments.plan(slices, queries, keys, q_heads, kv_heads, dim, dtype, "cuda", **options)
+    out, lse = segments.forward(q, k, v, plan)
+    return (q, k, v, dout), out, lse, segments.backward(q, k, v, out, lse, dout, plan)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_float64(name, shape, deterministic, backend):
+    slices, queries, keys = CASES[name]
+    inputs, out, lse, gradients = run(
+        slices, queries, keys, *shape, backend=backend, deterministic=deterministic
+    )
+    mask = kept(slices, queries, keys).cuda()
+    want = dense(*inputs, mask)
+    empty = want[1].isinf()
+    # 16-bit products alone cost 2 to 4e-3
+    for a, b in zip((out, *gradients), (want[0], *want[2:]), strict=True):
+        assert (a.double() - b).norm() <= 6e-3 * max(b.norm(), 1)
+    assert torch.equal(lse == -torch.inf, empty)
+    assert torch.where(empty, 0.0, lse - want[1]).abs().max() < 1e-3
+    assert (out[empty] == 0).all() and (gradients[0][empty] == 0).all()
+    unseen = ~mask.any(0)
+    assert (gradients[1][:, unseen] == 0).all() and (gradients[2][:, unseen] == 0).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_each_kv_head_may_have_its_own_mask(backend):
+    masks = [CASES[f"{name} 1000"][0] for name in ("causal_document", "shared_question", "full")]
+    inputs, out, _, gradients = run(masks, 1000, 1000, 6, 3, 128, torch.bfloat16, backend=backend)
+    mask = torch.stack([kept(slices, 1000, 1000) for slices in masks]).repeat_interleave(2, 0).cuda()
+    want = dense(*inputs, mask)
+    for a, b in zip((out, *gradients), (want[0], *want[2:]), strict=True):
+        assert (a.double() - b).norm() <= 6e-3 * b.norm()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_deterministic_gradients_repeat_bit_for_bit(backend):
+    slices = [(0, 4000, 0, 4000, "causal")]
+    first, second = (
+        run(slices, 4000, 4000, 16, 2, 128, torch.bfloat16, backend=backend, deterministic=True)[3]
+        for _ in range(2)
+    )
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_offsets_beyond_32_bits():
+    # 18 heads x 1,000,000 rows x 128: the last head starts beyond 2^31 numbers
+    rows, heads = 1_000_000, 18
+    q = draw(heads, rows, 128, torch.bfloat16, 5)
+    slices = [(0, 64, 0, 64, "causal"), (64, rows, 1, rows, "bi_causal")]
+    many = segments.plan(slices, rows, rows, heads, heads, 128, torch.bfloat16, "cuda")
+    one = segments.plan(slices, rows, rows, 1, 1, 128, torch.bfloat16, "cuda")
+    out, lse = segments.forward(q, q, q, many)
+    last = q[-1:].clone()
+    alone = segments.forward(last, last, last, one)
+    assert torch.equal(out[-1:], alone[0]) and torch.equal(lse[-1:], alone[1])
+    gradients = segments.backward(q, q, q, out, lse, q, many)
+    for a, b in zip(gradients, segments.backward(last, last, last, *alone, last, one), strict=True):
+        assert (a[-1:].float() - b.float()).norm() <= 1e-3 * b.float().norm()
