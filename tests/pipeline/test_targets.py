@@ -32,7 +32,7 @@ def test_every_case_has_a_record_and_all_are_verified(finished: Workspace) -> No
 
 
 def test_journals_say_how_jobs_spent_their_time(finished: Workspace) -> None:
-    (job,) = read_lines(finished.result("journals/dense/auto/sdpa/causal/2-1.jobs.jsonl"))
+    (job,) = read_lines(finished.result("jobs/dense/auto/sdpa/causal/2-1.jsonl"))
     assert (job["measured_cases"], job["kept_cases"]) == (4, 0)
     assert 0 < job["measuring_s"] < job["wall_s"]
     assert 0 < job["to_first_measurement_s"] < job["wall_s"]

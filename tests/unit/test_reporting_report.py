@@ -20,7 +20,7 @@ from longca.reporting.tables import write_table
 from longca.study.model import Study
 
 HOSTILE = "</script><script>alert(1)</script> <img src=x onerror=alert(2)>"
-JOBS = Path("results/tiny/journals/dense/auto")
+JOBS = Path("results/tiny/jobs/dense/auto")
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ class Page(HTMLParser):
 
 def write_job(series: str, lines: list[str]) -> None:
     """Write the account of a series' jobs."""
-    file = JOBS / f"{series}.jobs.jsonl"
+    file = JOBS / f"{series}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(lines))
 
@@ -184,5 +184,5 @@ def test_a_torn_last_line_is_no_job_and_a_bad_line_is_named() -> None:
     write_job("naive/full/4-2", [job(), job()[:30]])
     assert len(read_jobs(dense_study())) == 1
     write_job("naive/full/4-2", [job(), '{"series": "x"}\n'])
-    with pytest.raises(LongcaError, match=r"naive/full/4-2.jobs.jsonl:2: started_at: Field required"):
+    with pytest.raises(LongcaError, match=r"naive/full/4-2.jsonl:2: started_at: Field required"):
         read_jobs(dense_study())

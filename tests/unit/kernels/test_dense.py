@@ -1,5 +1,7 @@
 """Every dense kernel that runs on a CPU computes every pattern, forward and gradients, at awkward shapes."""
 
+import random
+
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -58,6 +60,14 @@ def test_lengths_and_groups(kernel, seqlen, heads):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(kernel, dtype):
     check(kernel, draw("causal", 300), (4, 2), dtype=dtype)
+
+
+@pytest.mark.parametrize("kernel", ["naive", "sdpa", "segments"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_rows_of_few_cells_pass_the_gate_at_every_precision(kernel, dtype):
+    lengths = random.Random(5)
+    documents = [lengths.randint(1, 8) for _ in range(100)]
+    check(kernel, draw("causal_document", sum(documents), documents), (8, 2), 128, dtype)
 
 
 @pytest.mark.parametrize("pattern", ["full", "causal", "causal_document", "global_sliding"])

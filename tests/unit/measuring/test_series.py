@@ -43,7 +43,7 @@ def run(tmp_path, one=None, budget_s=None, retry=()):
 
 
 def jobs(tmp_path, kernel="right"):
-    path = tmp_path / "journals/dense/auto" / kernel / "causal/4-2.jobs.jsonl"
+    path = tmp_path / "jobs/dense/auto" / kernel / "causal/4-2.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 

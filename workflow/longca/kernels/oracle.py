@@ -61,10 +61,14 @@ def attend(
         rows = slice(start, min(start + step, queries))
         kept = kept_rows(rows.start, rows.stop)
         scores = (q[:, rows] @ k.T * scale).masked_fill_(~kept, float("-inf"))
-        lse[:, rows] = torch.logsumexp(scores, -1)
-        shift = torch.where(lse[:, rows].isinf(), 0.0, lse[:, rows])
-        p = torch.exp_(scores.sub_(shift[..., None]))
-        out[:, rows] = rounding(rounding(p) @ v)
+        # Fused kernels round exp(score - greatest score) and divide the sum by what they lead to, not the probabilities.
+        most = scores.amax(-1, keepdim=True)
+        unscaled = torch.exp_(scores.sub_(torch.where(most.isinf(), 0.0, most)))
+        total = unscaled.sum(-1, keepdim=True)
+        inverse = torch.where(total > 0, 1 / total, 0.0)
+        lse[:, rows] = (most + total.log()).squeeze(-1)
+        out[:, rows] = rounding(rounding(unscaled) @ v * inverse)
+        p = unscaled.mul_(inverse)
         dv += torch.einsum("hqk,hqd->kd", rounding(p), dout[:, rows])
         delta = (out[:, rows] * dout[:, rows]).sum(-1, keepdim=True)
         dp = dout[:, rows] @ v.T

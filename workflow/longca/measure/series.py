@@ -39,7 +39,7 @@ class Budget:
 
 @dataclass
 class Job:
-    """How a run of `longca measure` on one series spent its time: a line of journals/<series>.jobs.jsonl."""
+    """How a run of `longca measure` on one series spent its time: a line of jobs/<series>.jsonl."""
 
     series: str
     started_at: str
@@ -118,7 +118,7 @@ class SeriesRunner:
         return record
 
     def _write_job(self) -> None:
-        path = self.journal_file.with_suffix(".jobs.jsonl")
+        path = self.results / "jobs" / self.series.name.with_suffix(".jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(self.job.__dict__) + "\n")

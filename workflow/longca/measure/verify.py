@@ -17,8 +17,10 @@ from longca.masks.blocks import BlockMap
 from longca.masks.mask import Mask
 
 GRADIENTS = ("dq", "dk", "dv")
-# Multiples of the rounding cost a kernel may err by: over all rows, and in any one row.
-_TOTAL, _ROW = 3.0, 4.0
+# Multiples of the rounding cost a kernel may err by: over all rows, and in any one row. Measured on rows of one to eight
+# cells, where chance is greatest: right kernels reach 1.3, in dq 4.7: it takes the rounding of out along.
+_TOTAL = 3.0
+_ROW = {"out": 3.0, "dq": 7.0, "dk": 3.0, "dv": 3.0}
 # Sums over long rows in float32 cost this much on their own (relative); the oracle's rounding does not contain it.
 _SUMMATION = 1e-5
 
@@ -59,40 +61,35 @@ class Verifier:
         errors: dict[str, float | None] = dict.fromkeys(("out", *GRADIENTS))
         complaints = []
         for name, result in results.items():
-            exact, rounded = getattr(self.exact, name), getattr(self.rounded, name)
-            errors[name], complaint = _compare(result, exact, rounded, self.exact.magnitude[name], self.dtype)
+            errors[name], complaint = self._compare(name, result)
             if complaint:
                 complaints.append(f"{name} {complaint}")
         return Verdict(errors, "; ".join(complaints) or None)
 
-
-def _compare(
-    result: torch.Tensor,
-    exact: torch.Tensor,
-    rounded: torch.Tensor,
-    magnitude: torch.Tensor,
-    dtype: torch.dtype,
-) -> tuple[float | None, str | None]:
-    """Relative error, and the complaint where it is over the budget. A result that is not finite has no error."""
-    if result.shape != exact.shape:
-        return None, f"has shape {tuple(result.shape)}, right: {tuple(exact.shape)}"
-    result = result.double()
-    if not result.isfinite().all():
-        return None, "is not finite"
-    error, cost, size = (tensor.norm(dim=-1) for tensor in (result - exact, rounded - exact, exact))
-    summation = _SUMMATION * (_rms(size) + _rms(magnitude))
-    reference = _rms(size) if _rms(size) > summation else max(_rms(magnitude), sys.float_info.min)
-    relative = _rms(error) / reference
-    allowed = _TOTAL * _rms(cost) + summation
-    if _rms(error) > allowed:
-        return relative, f"errs by {relative:.2g}, allowed {allowed / reference:.2g}"
-    # A row's own cost is one throw of few dice where it keeps few cells: half a unit of rounding more is no surprise.
-    allowed_row = _ROW * (cost + torch.finfo(dtype).eps / 4 * (size + magnitude)) + 10 * summation
-    if (error > allowed_row).any():
-        worst = tuple(int(i) for i in torch.unravel_index((error / allowed_row).argmax(), error.shape))
-        what = f"errs by {error[worst] / reference:.2g} in row {worst[-1]}"
-        return relative, f"{what}, allowed {allowed_row[worst] / reference:.2g} there"
-    return relative, None
+    def _compare(self, name: str, result: torch.Tensor) -> tuple[float | None, str | None]:
+        """Relative error of a tensor, and the complaint over the budget. A result that is not finite has no error."""
+        exact, magnitude = getattr(self.exact, name), self.exact.magnitude[name]
+        if result.shape != exact.shape:
+            return None, f"has shape {tuple(result.shape)}, right: {tuple(exact.shape)}"
+        result = result.double()
+        if not result.isfinite().all():
+            return None, "is not finite"
+        differences = (result - exact, getattr(self.rounded, name) - exact, exact)
+        error, cost, size = (tensor.norm(dim=-1) for tensor in differences)
+        summation = _SUMMATION * (_rms(size) + _rms(magnitude))
+        reference = _rms(size) if _rms(size) > summation else max(_rms(magnitude), sys.float_info.min)
+        relative = _rms(error) / reference
+        allowed = _TOTAL * _rms(cost) + summation
+        if _rms(error) > allowed:
+            return relative, f"errs by {relative:.2g}, allowed {allowed / reference:.2g}"
+        # A row's own cost is a throw of few dice where it keeps few cells: half a unit of rounding more is no surprise.
+        chance = torch.finfo(self.dtype).eps / 4 * (size + magnitude)
+        allowed_row = _ROW[name] * (cost + chance) + 10 * summation
+        if (error > allowed_row).any():
+            worst = tuple(int(i) for i in torch.unravel_index((error / allowed_row).argmax(), error.shape))
+            what = f"errs by {error[worst] / reference:.2g} in row {worst[-1]}"
+            return relative, f"{what}, allowed {allowed_row[worst] / reference:.2g} there"
+        return relative, None
 
 
 def _rms(values: torch.Tensor) -> float:

@@ -30,7 +30,7 @@ class Job(BaseModel):
 
 def read_jobs(study: Study) -> list[Job]:
     """Every job of a study, in the order of its files. Raises LongcaError naming a bad file and line."""
-    files = sorted((results_of(study) / "journals").rglob("*.jobs.jsonl"))
+    files = sorted((results_of(study) / "jobs").rglob("*.jsonl"))
     return [job for file in files for job in _read(file)]
 
 
