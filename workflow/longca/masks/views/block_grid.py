@@ -25,14 +25,6 @@ class Blocks:
         """The row of each block, int32 [blocks]."""
         return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), self.counts)
 
-    def transposed(self, columns: int) -> "Blocks":
-        """The same blocks, column by column; `columns` is the width of the grid."""
-        # 16 bits are sorted by radix, in linear time.
-        narrow = np.uint16 if columns <= 1 << 16 else np.int32
-        order = np.argsort(self.columns.astype(narrow), kind="stable")
-        counts = np.bincount(self.columns, minlength=columns)
-        return Blocks(np.append(0, np.cumsum(counts)), self.rows[order])
-
 
 def find_blocks(
     row: np.ndarray,
@@ -72,5 +64,6 @@ def find_blocks(
 def _unroll(place: np.ndarray, length: np.ndarray, rows: int, width: int) -> Blocks:
     """Runs of `length` blocks that begin at `place` = row * width + column, block by block."""
     counts = np.bincount(place // width, length, rows).astype(np.int64)
-    first = np.repeat(place % width - np.cumsum(length) + length, length)
-    return Blocks(np.append(0, np.cumsum(counts)), (first + np.arange(len(first))).astype(np.int32))
+    columns = np.repeat((place % width - np.cumsum(length) + length).astype(np.int32), length)
+    columns += np.arange(len(columns), dtype=np.int32)
+    return Blocks(np.append(0, np.cumsum(counts)), columns)

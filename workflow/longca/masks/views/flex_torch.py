@@ -4,7 +4,10 @@ One mask_mod serves all masks, so that compiled kernels are shared between patte
 number of intervals a query keeps, are part of the code.
 """
 
+import math
+import mmap
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -19,9 +22,8 @@ from longca.masks.views.unavailable import ViewUnavailable
 Device = torch.device | str
 MaskMod = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
-# Index rows are stored in steps of this many blocks. Strides are part of compiled code; so they do not depend
-# on the mask up to 65536 tokens in blocks of 128, where every row fits in one step.
-_ROW_STEP = 512
+# Blocks are transposed so many block rows at a time: what that takes stays small beside the result.
+_ROWS_AT_ONCE = 256
 
 
 def block_mask(
@@ -33,7 +35,7 @@ def block_mask(
         keep = _keep_window(window.lower(slices, queries, keys), device)
     except ViewUnavailable:
         keep = _keep_intervals(view, device)
-    return _assemble([(view.partial, view.full)], (queries, keys), block, keep, device)
+    return _assemble([(view.partial, view.full)], 1, (queries, keys), block, keep, device)
 
 
 def map_block_mask(block_map: BlockMap, q_heads: int, device: Device = "cpu") -> BlockMask:
@@ -46,9 +48,8 @@ def map_block_mask(block_map: BlockMap, q_heads: int, device: Device = "cpu") ->
     block = block_map.block if block_map.pattern == "uniform_block" else 128
     group = q_heads // block_map.kv_heads
     heads = [flex.lower_head(block_map, head, block) for head in range(block_map.kv_heads)]
-    shared = [heads[head // group] for head in range(q_heads)]
     lengths = (block_map.seqlen, block_map.seqlen)
-    return _assemble(shared, lengths, block, _keep_map(block_map, group, device), device)
+    return _assemble(heads, group, lengths, block, _keep_map(block_map, group, device), device)
 
 
 def _keep_window(view: window.Window, device: Device) -> MaskMod:
@@ -96,18 +97,21 @@ def _keep_map(block_map: BlockMap, group: int, device: Device) -> MaskMod:
 
 def _assemble(
     heads: Sequence[tuple[Blocks, Blocks]],
+    group: int,
     lengths: tuple[int, int],
     block: int,
     keep: MaskMod,
     device: Device,
 ) -> BlockMask:
-    """A BlockMask of (partial, full) blocks a head. Both are given even if empty: absence is other code."""
+    """A BlockMask of (partial, full) blocks, each shared by `group` heads; both given even if empty, as absence is
+    other code.
+    """
     rows, columns = (-(-length // block) for length in lengths)
     partial, full = zip(*heads, strict=True)
-    kv_num, kv_indices = _ordered(partial, columns, device)
-    full_kv_num, full_kv_indices = _ordered(full, columns, device)
-    q_num, q_indices = _ordered([blocks.transposed(columns) for blocks in partial], rows, device)
-    full_q_num, full_q_indices = _ordered([blocks.transposed(columns) for blocks in full], rows, device)
+    kv_num, kv_indices = _by_row(partial, group, columns, device)
+    full_kv_num, full_kv_indices = _by_row(full, group, columns, device)
+    q_num, q_indices = _by_column(partial, group, rows, columns, device)
+    full_q_num, full_q_indices = _by_column(full, group, rows, columns, device)
     return BlockMask(
         seq_lengths=lengths,
         kv_num_blocks=kv_num,
@@ -123,23 +127,69 @@ def _assemble(
     )
 
 
-def _ordered(heads: Sequence[Blocks], columns: int, device: Device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Counts int32 [1, heads, rows] and indices int32 [1, heads, rows, columns] of blocks, row by row.
+def _by_row(
+    heads: Sequence[Blocks], group: int, columns: int, device: Device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """torch's counts and indices of the blocks in each row."""
 
-    torch wants index rows as long as the grid, though it reads no more than a row's count. Where that would
-    be long, rows are stored as long as the widest asks for and overlap: the unread rest of a row lies over
-    the rows after it. Such a tensor must be made on its device, as a copy would be contiguous, hence in full.
-    """
-    counts = np.stack([blocks.counts for blocks in heads])
-    rows = counts.shape[1]
-    widest = max(1, int(counts.max(initial=0)))
-    stored = min(columns, -(-widest // _ROW_STEP) * _ROW_STEP)
-    used = len(heads) * rows * stored
-    indices = np.zeros(used + columns - stored, np.int32)
-    for table, blocks in zip(indices[:used].reshape(-1, rows, stored), heads, strict=True):
-        table[np.arange(stored) < blocks.counts[:, None]] = blocks.columns
-    stride = (used, rows * stored, stored, 1)
+    def fill(table: np.ndarray, blocks: Blocks) -> None:
+        for line, (start, end) in zip(table, pairwise(blocks.starts), strict=True):
+            line[: end - start] = blocks.columns[start:end]
+
+    return _ordered(heads, [blocks.counts for blocks in heads], fill, group, columns, device)
+
+
+def _by_column(
+    heads: Sequence[Blocks], group: int, rows: int, columns: int, device: Device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """torch's counts and indices of the blocks in each column."""
+
+    def fill(table: np.ndarray, blocks: Blocks) -> None:
+        filled = np.zeros(columns, np.int64)
+        for row in range(0, len(blocks.counts), _ROWS_AT_ONCE):
+            count = blocks.counts[row : row + _ROWS_AT_ONCE]
+            start = blocks.starts[row]
+            some = blocks.columns[start : start + count.sum()]
+            # 16 bits are sorted by radix, in linear time.
+            order = np.argsort(some.astype(np.uint16 if columns <= 1 << 16 else np.int32), kind="stable")
+            more = np.bincount(some, minlength=columns)
+            place = np.arange(len(some)) + np.repeat(filled - np.cumsum(more) + more, more)
+            table[some[order], place] = np.repeat(np.arange(row, row + len(count)), count)[order]
+            filled += more
+
+    counts = [np.bincount(blocks.columns, minlength=columns) for blocks in heads]
+    return _ordered(heads, counts, fill, group, rows, device)
+
+
+def _ordered(
+    heads: Sequence[Blocks],
+    counts: Sequence[np.ndarray],
+    fill: Callable[[np.ndarray, Blocks], None],
+    group: int,
+    width: int,
+    device: Device,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Counts int32 [1, heads, lines] and indices int32 [1, heads, lines, width]; `fill` writes a head's lines."""
+    table = np.repeat(np.stack(counts).astype(np.int32), group, axis=0)
+    shape = (len(heads), group, table.shape[1], width)
+    indices = _lazy_zeros(math.prod(shape)).reshape(shape)
+    for shared, blocks in zip(indices, heads, strict=True):
+        fill(shared[0], blocks)
+        shared[1:] = shared[0]
     return (
-        torch.from_numpy(counts.astype(np.int32))[None].to(device),
-        torch.from_numpy(indices).to(device).as_strided((1, len(heads), rows, columns), stride),
+        torch.from_numpy(table)[None].to(device),
+        torch.from_numpy(indices.reshape(1, *table.shape, width)).to(device),
     )
+
+
+def _lazy_zeros(size: int) -> np.ndarray:
+    """int32 zeros that take memory page by page, where they are written.
+
+    torch wants lines of indices as long as the grid is wide but reads no more of one than its count: at 524288
+    tokens most pages stay untouched. (On a GPU they are all there. Strides of shorter lines would be part of
+    compiled code, and torch 2.11 reads full blocks with the strides of partial ones.)
+    """
+    pages = mmap.mmap(-1, 4 * size)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, np.int32)
