@@ -63,7 +63,8 @@ def device_name(device: torch.device) -> str:
         (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
         platform.machine(),
     )
-    return f"{model}, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    return f"{model}, {threads} thread{'' if threads == 1 else 's'}"
 
 
 def peak_tflops(device: torch.device) -> float | None:
@@ -79,13 +80,21 @@ def state(device: torch.device) -> dict[str, Any]:
     if device.type != "cuda":
         return {"load_1m": round(os.getloadavg()[0], 2)}
     values = _nvidia_smi(device, list(_GPU_STATE.values()))
-    return dict(zip(_GPU_STATE, values, strict=True))
+    return {name: _number(value) for name, value in zip(_GPU_STATE, values, strict=True)}
+
+
+def _number(value: str) -> float | str:
+    """A reading as a number; what a card does not tell (`[N/A]`) and bit masks stay words."""
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def throttled(state: dict[str, Any]) -> bool:
     """Whether the GPU was slowed for heat, power brake or hardware. At its power cap a card is as it always is."""
     reasons = str(state.get("throttle_reasons", "0x0"))
-    return bool(int(reasons, 16) & _SLOWED) if reasons.startswith("0x") else False
+    return reasons.startswith("0x") and bool(int(reasons, 16) & _SLOWED)
 
 
 def _nvidia_smi(device: torch.device, fields: list[str]) -> list[str]:
