@@ -17,8 +17,8 @@ from longca.masks.blocks import BlockMap
 from longca.masks.mask import Mask
 
 GRADIENTS = ("dq", "dk", "dv")
-# Multiples of the rounding cost a kernel may err by: over all rows, and in any one row. Measured on rows of one to eight
-# cells, where chance is greatest: right kernels reach 1.3, in dq 4.7: it takes the rounding of out along.
+# Multiples of the rounding cost a kernel may err by: over all rows, and in any one row. On rows of one to eight cells,
+# where chance is greatest, right kernels reach 1.3, and 4.7 in dq, which takes the rounding of out along.
 _TOTAL = 3.0
 _ROW = {"out": 3.0, "dq": 7.0, "dk": 3.0, "dv": 3.0}
 # Sums over long rows in float32 cost this much on their own (relative); the oracle's rounding does not contain it.
