@@ -133,6 +133,12 @@ def test_globs_and_folders(tmp_path: Path) -> None:
         found("text", "deep")
 
 
+def test_a_broken_link_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "absent.jsonl")
+    with pytest.raises(LongcaError, match=r"gone\.jsonl: a link to a file that is not there"):
+        expand_files([str(tmp_path / "*.jsonl")], LAYOUTS["pile"])
+
+
 def test_a_name_with_brackets_is_a_name_first(tmp_path: Path) -> None:
     make_files(tmp_path, "part[1].jsonl", "part1.jsonl")
     assert expand_files([str(tmp_path / "part[1].jsonl")], LAYOUTS["pile"]) == [tmp_path / "part[1].jsonl"]

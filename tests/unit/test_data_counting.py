@@ -314,7 +314,7 @@ def test_large_batches_wait_for_one_another() -> None:
     def batches(size: int) -> Iterator[RowBatch]:
         for number in range(12):
             pulled.append(number)
-            yield RowBatch("made up", number, [{"length": 5}], size, stored_bytes=number)
+            yield RowBatch("made up", number, {"length": [5]}, size, stored_bytes=number)
 
     corpus = Corpus(layout="prolong", files=["made up"])
     for size, ahead in ((1, 5), (30 * 2**20, 3), (10**9, 2)):

@@ -43,18 +43,18 @@ class LineBatch:
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Rows of a table, from row number `first` (1-based) on."""
+    """Rows of a table, from row number `first` (1-based) on, as columns: those travel faster than a record a row."""
 
     file: str
     first: int
-    rows: list[Record]
+    columns: dict[str, list[Any]]
     size: int
     stored_bytes: int
 
     def records(self) -> Iterator[tuple[str, Record | BadRecordError]]:
         """Each row with its place."""
-        for number, row in enumerate(self.rows, start=self.first):
-            yield f"{self.file}: row {number}", row
+        for number, row in enumerate(zip(*self.columns.values(), strict=True), start=self.first):
+            yield f"{self.file}: row {number}", dict(zip(self.columns, row, strict=True))
 
 
 @dataclass(frozen=True)

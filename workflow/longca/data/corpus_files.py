@@ -50,4 +50,6 @@ def _files_of(match: Path, layout: Layout) -> list[Path]:
         raise LongcaError(
             f"{match}: cannot tell its kind; a corpus file ends in {allowed}, then .gz or .zst or neither"
         )
+    if not match.exists():
+        raise LongcaError(f"{match}: a link to a file that is not there")
     return [match]

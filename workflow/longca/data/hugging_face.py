@@ -34,7 +34,7 @@ def hub_batches(corpus: Corpus) -> Iterator[RowBatch]:
             rows.append({key: _compact(value) for key, value in row.items()})
             size += sum(len(value) for value in row.values() if isinstance(value, str))
             if size >= BATCH_BYTES or len(rows) >= BATCH_ROWS:
-                yield RowBatch(name, first, rows, size, stored_bytes=0)
+                yield _batch(name, first, rows, size)
                 first, rows, size = first + len(rows), [], 0
     except LongcaError:
         raise
@@ -42,7 +42,13 @@ def hub_batches(corpus: Corpus) -> Iterator[RowBatch]:
     except Exception as error:
         raise LongcaError(f"{name}: {type(error).__name__}: {' '.join(str(error).split())}") from None
     if rows:
-        yield RowBatch(name, first, rows, size, stored_bytes=0)
+        yield _batch(name, first, rows, size)
+
+
+def _batch(name: str, first: int, rows: list[dict[str, Any]], size: int) -> RowBatch:
+    """Rows as columns; a key that a row lacks is None there, as the library itself has it."""
+    columns = {key: [row.get(key) for row in rows] for key in {key: None for row in rows for key in row}}
+    return RowBatch(name, first, columns, size, stored_bytes=0)
 
 
 def _compact(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Reading Parquet files as a stream of row batches, only the columns that are counted."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,15 +36,19 @@ def row_batches(file: Path, layout: Layout) -> Iterator[RowBatch]:
             use_threads=False,
         )
         stored_per_row = file.stat().st_size / max(1, table.metadata.num_rows)
-        first, rows, size = 1, [], 0
+        first, rows, size = 1, 0, 0
+        columns: dict[str, list[Any]] = defaultdict(list)
         for piece in slices:
-            rows += _records(piece)
+            for name, column in zip(piece.schema.names, piece.columns, strict=True):
+                columns[name] += _values(column)
+            rows += piece.num_rows
             size += piece.nbytes
             if size >= BATCH_BYTES:
-                yield RowBatch(str(file), first, rows, size, round(stored_per_row * len(rows)))
-                first, rows, size = first + len(rows), [], 0
+                yield RowBatch(str(file), first, columns, size, round(stored_per_row * rows))
+                first, rows, size = first + rows, 0, 0
+                columns = defaultdict(list)
         if rows:
-            yield RowBatch(str(file), first, rows, size, round(stored_per_row * len(rows)))
+            yield RowBatch(str(file), first, columns, size, round(stored_per_row * rows))
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LongcaError(f"{file}: cannot be read as Parquet: {' '.join(str(error).split())}") from None
 
@@ -63,11 +68,6 @@ def _rows_at_once(table: pq.ParquetFile, column: str) -> int:
                 size = max(chunk.total_uncompressed_size, chunk.num_values * TOKEN_ID_BYTES)
                 widest = max(widest, size / max(1, group.num_rows))
     return max(1, min(VARIABLE_WIDTH_ROWS, int(BATCH_BYTES / widest)))
-
-
-def _records(piece: pa.RecordBatch) -> list[dict[str, Any]]:
-    columns = [_values(column) for column in piece.columns]
-    return [dict(zip(piece.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _values(column: pa.Array) -> list[Any]:
