@@ -1,12 +1,14 @@
 """Times the segments kernels against other attention libraries, peers taking turns in one process.
 
-python benchmarks/segments.py --seqlen 8192 --seqlen 32768 [--pattern causal] [--peer flex] [--out figures.json]
+python benchmarks/segments.py --seqlen 8192 --seqlen 32768 [--pattern causal] [--peer flex] [--out
+figures.json]
 
-Needs a GPU. A peer that cannot be imported, or cannot compute a mask, is left out of that row. Each peer's gradients
-are compared with ours before anything is timed. CUDA events around each call, the L2 cache flushed between calls and
-a short sleep on the device before each, so that launching never counts; the median of `--repeats` calls is one pass,
-and the lowest and highest of `--passes` passes are printed. TFLOP/s count the kept cells: 4 x cells x heads x head_dim
-forward, 2.5 times that backward.
+Needs a GPU. A peer that cannot be imported, or cannot compute a mask, is left out of that row. Each
+peer's gradients are compared with ours before anything is timed. CUDA events around each call, the
+L2 cache flushed between calls and a short sleep on the device before each, so that launching never
+counts; the median of `--repeats` calls is one pass, and the lowest and highest of `--passes` passes
+are printed. TFLOP/s count the kept cells: 4 x cells x heads x head_dim forward, 2.5 times that
+backward.
 """
 
 import json
@@ -97,22 +99,45 @@ def flex(mask: Mask, x: Inputs) -> Peer:
 
 
 def fa3(mask: Mask, x: Inputs) -> Peer:
-    import flash_attn_interface as library
+    import flash_attn_3._C  # noqa: F401 -- registers torch.ops.flash_attn_3
 
-    leaves = x.leaves(lambda t: t.transpose(0, 1))
+    library = torch.ops.flash_attn_3
+    q, k, v, dout = (t.transpose(0, 1).contiguous() for t in (x.q, x.k, x.v, x.dout))
+    lengths: tuple[torch.Tensor | None, ...] = (None, None)
+    longest: tuple[int | None, ...] = (None, None)
+    causal, left, right = False, -1, -1
     try:
         view = varlen.lower(mask.slices, mask.seqlen, mask.seqlen)
-        lengths = [torch.from_numpy(c).to(x.q.device) for c in (view.cu_seqlens_q, view.cu_seqlens_k)]
-        longest = [int(np.diff(c).max()) for c in (view.cu_seqlens_q, view.cu_seqlens_k)]
-        call = lambda: library.flash_attn_varlen_func(*leaves, *lengths, *longest, causal=view.causal)  # noqa: E731
+        sums = view.cu_seqlens_q, view.cu_seqlens_k
+        lengths, longest = (
+            tuple(torch.from_numpy(c).to(q.device) for c in sums),
+            tuple(int(np.diff(c).max()) for c in sums),
+        )
+        causal = view.causal
     except ViewUnavailable:
         band = window.lower(mask.slices, mask.seqlen, mask.seqlen)
-        batched = lambda: (t[None] for t in leaves)  # noqa: E731
-        call = lambda: library.flash_attn_func(*batched(), window_size=(band.left, band.right))[0]  # noqa: E731
-    first = lambda: out[0] if isinstance(out := call(), tuple) else out  # noqa: E731
-    dout = x.dout.transpose(0, 1).contiguous()
-    forward, backward = through_autograd(first, leaves, dout)
-    return Peer(forward, backward, tuple(g.transpose(0, 1) for g in backward()))
+        left, right = band.left, band.right
+    if len(lengths[0] if lengths[0] is not None else ()) <= 2:  # one sequence: the kernels for batches
+        lengths, longest = (None, None), (None, None)
+        q, k, v, dout = (t[None] for t in (q, k, v, dout))
+
+    def forward() -> tuple[torch.Tensor, ...]:
+        return library.fwd(
+            q, k, v, cu_seqlens_q=lengths[0], cu_seqlens_k=lengths[1], max_seqlen_q=longest[0], max_seqlen_k=longest[1],
+            softmax_scale=x.q.shape[-1] ** -0.5, is_causal=causal, window_size_left=left, window_size_right=right, num_splits=1,
+        )  # fmt: skip
+
+    out, lse = forward()[:2]
+
+    def backward() -> tuple[torch.Tensor, ...]:
+        gradients = tuple(map(torch.empty_like, (q, k, v)))
+        library.bwd(
+            dout, q, k, v, out, lse, *gradients, *lengths, None, None, *longest, x.q.shape[-1] ** -0.5,
+            causal, left, right, 0.0, False, 0,
+        )  # fmt: skip
+        return gradients
+
+    return Peer(forward, backward, tuple(g.view(-1, *g.shape[-2:]).transpose(0, 1) for g in backward()))
 
 
 PEERS: dict[str, Callable[[Mask, Inputs], Peer]] = {

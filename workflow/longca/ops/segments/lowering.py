@@ -43,18 +43,18 @@ def lower(
     """Slices (q0, q1, k0, k1, type) of every mask as segments; `rows` are keys when `transpose`."""
     tiles = -(-rows // tile_rows)
     stride = tiles * tile_rows  # each mask starts at a tile of its own
-    row, low, high = _row_intervals(masks, stride, device, transpose)
+    row, alike_rows, low, high = _row_intervals(masks, stride, tile_rows, device, transpose)
     run = _runs(row // tile_rows, low, high, tile_columns)
 
     # Within a run a row's n-th interval goes to the run's n-th segment; rows stay in order.
     run, order = torch.sort(run, stable=True)
-    row, low, high = row[order], low[order], high[order]
+    row, alike_rows, low, high = row[order], alike_rows[order], low[order], high[order]
     position = torch.arange(len(row), device=device)
     start = _starts(row, run)
     rank = position - torch.cummax(torch.where(start, position, 0), 0).values if len(row) else position
     ranks = int(rank.max()) + 1 if len(row) else 1
     key, order = torch.sort(run * ranks + rank, stable=True)
-    row, low, high = row[order], low[order], high[order]
+    row, alike_rows, low, high = row[order], alike_rows[order], low[order], high[order]
 
     start = _starts(key)
     segment = start.cumsum(0) - 1
@@ -72,7 +72,7 @@ def lower(
         reduce(*pair) for pair in ((low, "amin"), (high, "amax"), (low, "amax"), (high, "amin"))
     )
     here = (row_end - row_begin)[tile]
-    every_row = torch.bincount(segment, minlength=count) == here
+    every_row = torch.zeros_like(here).index_add(0, segment, alike_rows) == here
     begin = least // align * align
     steps = -(-(most - begin) // tile_columns)
     whole_begin = -(-(low_most - begin) // tile_columns)
@@ -86,9 +86,12 @@ def lower(
     size = torch.where(alike, 1, tile_rows)
     offset = size.cumsum(0) - size
     spread = torch.where(alike, 0, 1)
-    place = offset[segment] + (row % tile_rows) * spread[segment]
+    copies = torch.where(spread[segment] == 1, alike_rows, 1)
+    source = torch.repeat_interleave(copies)
+    place = offset[segment] + (row % tile_rows) * spread[segment] - (copies.cumsum(0) - copies)
+    place = place[source] + torch.arange(len(source), device=device)
     bounds = torch.zeros((2, int(size.sum())), dtype=torch.int32, device=device)
-    bounds[0, place], bounds[1, place] = low.int(), high.int()
+    bounds[0, place], bounds[1, place] = low[source].int(), high[source].int()
 
     fields = torch.stack([begin, steps, whole_begin, whole_end, offset, spread], 1).int()
     first = torch.searchsorted(tile, torch.arange(len(masks) * tiles + 1, device=device))
@@ -98,9 +101,13 @@ def lower(
 
 
 def _row_intervals(
-    masks: Sequence[SliceList], stride: int, device: torch.device, transpose: bool
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The disjoint intervals of every row, neighbours joined, sorted; rows of mask m start at m * stride."""
+    masks: Sequence[SliceList], stride: int, tile_rows: int, device: torch.device, transpose: bool
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The disjoint intervals of every row, neighbours joined, sorted: first row, rows alike, low, high.
+
+    Rows of mask m start at m * stride. Where all slices are full, the rows between two boundaries (of slices or
+    tiles) are alike and stand for one another: a block map is lowered by blocks, not by rows.
+    """
     far = {
         "full": (-_FAR, _FAR),
         "causal": (-_FAR, 0),
@@ -116,18 +123,28 @@ def _row_intervals(
     left, right = left + (k0 - q0), right + (k1 - q1)  # key >= query + left, key <= query + right
     if transpose:
         q0, q1, k0, k1, left, right = k0, k1, q0, q1, -right, -left
-    count = q1 - q0
+    end = len(masks) * stride
+    if all(row[4:6] == far["full"] for row in table):
+        edges = torch.arange(0, end + 1, tile_rows, device=device)
+        cuts = torch.cat([q0 + base, q1 + base, edges]).unique()
+    else:
+        cuts = torch.arange(end + 1, device=device)
+    begin = torch.searchsorted(cuts, q0 + base)
+    count = torch.searchsorted(cuts, q1 + base) - begin
     owner = torch.repeat_interleave(count)
-    row = torch.arange(len(owner), device=device) - (count.cumsum(0) - count)[owner] + q0[owner]
-    low = torch.maximum(k0[owner], row + left[owner])
-    high = torch.minimum(k1[owner], row + right[owner] + 1)
+    group = torch.arange(len(owner), device=device) - (count.cumsum(0) - count - begin)[owner]
+    row = cuts[group]
+    local = row - base[owner]
+    low = torch.maximum(k0[owner], local + left[owner])
+    high = torch.minimum(k1[owner], local + right[owner] + 1)
     keep = low < high
-    row, low, high = (row + base[owner])[keep], low[keep], high[keep]
-    order = torch.argsort(row * (1 << 32) + low)
-    row, low, high = row[order], low[order], high[order]
-    first = torch.ones_like(row, dtype=torch.bool)
-    first[1:] = (row[1:] != row[:-1]) | (low[1:] != high[:-1])
-    return row[first], low[first], high[first.roll(-1)]
+    group, low, high = group[keep], low[keep], high[keep]
+    order = torch.argsort(group * (1 << 32) + low)
+    group, low, high = group[order], low[order], high[order]
+    first = torch.ones_like(group, dtype=torch.bool)
+    first[1:] = (group[1:] != group[:-1]) | (low[1:] != high[:-1])
+    group, low, high = group[first], low[first], high[first.roll(-1)]
+    return cuts[group], cuts.diff()[group], low, high
 
 
 def _runs(tile: torch.Tensor, low: torch.Tensor, high: torch.Tensor, gap: int) -> torch.Tensor:
