@@ -1,5 +1,8 @@
 """Every view of every mask expands to the cells of the pattern's own rule."""
 
+import contextlib
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +11,7 @@ from masks_strategy import cells, masks, predicate, slice_lists
 
 from longca.masks.mask import draw_mask
 from longca.masks.patterns import PATTERNS
-from longca.masks.slices import Slice
+from longca.masks.slices import Slice, validate_slices
 from longca.masks.views import flashmask, flex, segments, varlen, window
 from longca.masks.views.registry import VIEWS
 from longca.masks.views.unavailable import ViewUnavailable
@@ -90,6 +93,23 @@ def test_views_come_from_cells_not_from_how_they_are_cut(mask):
                 view.lower(by_row, mask.seqlen, mask.seqlen)
         else:
             assert (view.expand(view.lower(by_row, mask.seqlen, mask.seqlen)) == view.expand(expected)).all()
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_masks_of_96k_tokens_are_never_cells(pattern):
+    """98304 x 98304 cells would take 9.7 GB as booleans."""
+    seqlen = 98304
+    tracemalloc.start()
+    mask = draw_mask(pattern, seqlen)
+    validate_slices(mask.slices, seqlen, seqlen)
+    assert len(mask.digest) == 64
+    for name, view in VIEWS.items():
+        if name != "dense":
+            with contextlib.suppress(ViewUnavailable):
+                view.lower(mask.slices, seqlen, seqlen)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
 
 
 def test_window_of_the_whole_sequence_but_one_is_causal():
