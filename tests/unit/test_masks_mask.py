@@ -67,6 +67,7 @@ def test_parameters_are_the_defaults_the_overrides_or_drawn(pattern, given, comp
         ({"pattern": "block_causal_document", "dataset": "pile"}, "exists under auto only"),
         ({"pattern": "full_document", "dataset": "pille"}, "pille"),
         ({"documents": [4, 4]}, "documents: causal is not made of documents"),
+        ({"histogram": published_histogram("pile")}, "lengths: causal takes no sampled documents"),
         ({"pattern": "full_document", "documents": [4, 5]}, "add up to 9 tokens; must add up to seqlen 8"),
         ({"pattern": "full_document", "documents": []}, "add up to 0 tokens; must add up to seqlen 8"),
         ({"pattern": "full_document", "documents": [9, -1]}, "one has -1 tokens"),

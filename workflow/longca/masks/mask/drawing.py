@@ -38,6 +38,8 @@ def draw_mask(
     if sample < 0:
         raise LongcaError(f"sample {sample}: must be 0 or more")
     check_dataset(known, dataset)
+    if histogram is not None and not known.takes_documents:
+        raise LongcaError(f"lengths: {pattern} takes no sampled documents, so no lengths to draw them from")
     chosen = complete_parameters(known, parameters or {})
     rng = random.Random(seed + sample)
     drawn: tuple[int, ...] = ()

@@ -39,11 +39,10 @@ def block_mask(
 
 
 def map_block_mask(block_map: BlockMap, q_heads: int, device: Device = "cpu") -> BlockMask:
-    """The BlockMask [1, q_heads, seqlen, seqlen] of a block map; the query heads of a group share a KV
-    head's.
+    """The BlockMask [1, q_heads, seqlen, seqlen] of a block map, a KV head's for all query heads of its group.
 
     Uniform maps keep their own blocks as the grid, all full but for a cut last one. Variable ones are laid
-    over a grid of 128, whose partial blocks look up the map.
+    over a grid of 128, whose partial blocks look up the map. q_heads is a multiple of the map's KV heads.
     """
     block = block_map.block if block_map.pattern == "uniform_block" else 128
     group = q_heads // block_map.kv_heads
@@ -103,9 +102,7 @@ def _assemble(
     keep: MaskMod,
     device: Device,
 ) -> BlockMask:
-    """A BlockMask of (partial, full) blocks, each shared by `group` heads; both given even if empty, as absence is
-    other code.
-    """
+    """A BlockMask of (partial, full) blocks, each for `group` heads. Empty ones too: absence is other code."""
     rows, columns = (-(-length // block) for length in lengths)
     partial, full = zip(*heads, strict=True)
     kv_num, kv_indices = _by_row(partial, group, columns, device)
