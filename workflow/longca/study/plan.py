@@ -26,7 +26,8 @@ class Assumptions:
 
 
 ASSUMED = {
-    "cpu": Assumptions(tflops=0.02, case_s=1.0, series_s=8.0),
+    # As the default study on two cores of a server's processor; a GPU's are a guess on the safe side.
+    "cpu": Assumptions(tflops=0.04, case_s=0.4, series_s=4.0),
     "cuda": Assumptions(tflops=200.0, case_s=3.0, series_s=15.0),
 }
 
