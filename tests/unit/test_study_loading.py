@@ -92,7 +92,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"datasets": {"Own": {"layout": "text", "files": ["x"]}}}, ["datasets.Own: 'Own' is wrong"]),
     (
         {"datasets": {"own": {"layout": "txt", "files": ["x"]}}},
-        ["datasets.own.layout: 'txt'", "did you mean text?"],
+        ["datasets.own.layout: 'txt'", "did you mean", "text"],
     ),
 ]
 
