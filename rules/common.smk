@@ -4,7 +4,7 @@ import os
 import sys
 
 from longca.cases import study_series
-from longca.kernels.fingerprint import closure_digest
+from longca.closure import closure_digest
 
 RESULTS = f"results/{study.study}"
 LOGS = f"{RESULTS}/logs"

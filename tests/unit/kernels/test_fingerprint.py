@@ -4,13 +4,10 @@ import sys
 
 import pytest
 
+from longca import closure
+from longca.closure import closure_digest
 from longca.kernels import fingerprint
-from longca.kernels.fingerprint import (
-    closure_digest,
-    measured_fingerprint,
-    pinned_version,
-    source_fingerprint,
-)
+from longca.kernels.fingerprint import measured_fingerprint, pinned_version, source_fingerprint
 
 KERNEL = '''"""A kernel."""
 import os
@@ -42,7 +39,7 @@ def package(tmp_path, monkeypatch):
 
 def digest():
     closure_digest.cache_clear()
-    fingerprint._find.cache_clear()
+    closure._find.cache_clear()
     return closure_digest("fake_kernels.kernel")
 
 
@@ -71,12 +68,24 @@ def test_nothing_is_imported(package):
     digest()
 
 
-def test_kernels_of_the_registry_differ_and_leave_the_shared_interface_out():
-    digests = {
-        closure_digest(f"longca.kernels.dense.{name}") for name in ("naive", "sdpa", "flex", "segments")
-    }
-    assert len(digests) == 4
-    assert "longca.kernels.interface" in fingerprint._SHARED
+def test_what_is_left_out_is_left_out_with_all_below_it(package):
+    def digest_without(*names):
+        digest()
+        return closure_digest("fake_kernels.kernel", names)
+
+    names = ("fake_kernels.views", "fake_kernels.help")
+    before = digest_without(*names)
+    (package / "views" / "other.py").write_text("VALUE = 2\n")
+    assert digest_without(*names) == before
+    (package / "helper.py").write_text("def scale(x):\n    return x * 3\n")
+    assert digest_without(*names) != before
+
+
+def test_kernels_differ_by_their_code_and_views_and_not_by_how_masks_are_drawn():
+    kernels = [f"longca.kernels.dense.{name}" for name in ("naive", "sdpa", "flex", "segments")]
+    assert len({closure_digest(kernel, fingerprint._SHARED) for kernel in kernels}) == 4
+    for shared in ("longca.kernels.interface", "longca.kernels.registry", "longca.masks.patterns"):
+        assert shared in fingerprint._SHARED
 
 
 def test_versions_are_part_of_it():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from longca import closure
 from longca.kernels import fingerprint, registry
 
 HEAD = """
@@ -76,8 +77,8 @@ def fake_kernels(kernel_package: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", str(kernel_package))
     caches = (
         registry._modules,
-        fingerprint.closure_digest,
-        fingerprint._find,
+        closure.closure_digest,
+        closure._find,
         fingerprint.source_fingerprint,
     )
     for one in caches:

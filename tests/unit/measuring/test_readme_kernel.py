@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from longca import closure
 from longca.cases import Case
 from longca.files import write_atomically
-from longca.kernels import fingerprint, registry
+from longca.kernels import registry
 from longca.masks.mask import draw_mask, mask_to_json
 from longca.measure.session import KernelSession
 from longca.study.model import Protocol
@@ -40,7 +41,7 @@ def installed(tmp_path, monkeypatch):
     (info / "entry_points.txt").write_text("[longca.kernels]\nmine = my_module\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    for cache in (registry._modules, fingerprint.closure_digest, fingerprint._find):
+    for cache in (registry._modules, closure.closure_digest, closure._find):
         cache.cache_clear()
     yield tmp_path
     registry._modules.cache_clear()

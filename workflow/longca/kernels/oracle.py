@@ -61,7 +61,7 @@ def attend(
         rows = slice(start, min(start + step, queries))
         kept = kept_rows(rows.start, rows.stop)
         scores = (q[:, rows] @ k.T * scale).masked_fill_(~kept, float("-inf"))
-        # Fused kernels round exp(score - greatest score) and divide the sum by what they lead to, not the probabilities.
+        # Fused kernels round exp(score - greatest score) and divide the product with v; they never round p itself.
         most = scores.amax(-1, keepdim=True)
         unscaled = torch.exp_(scores.sub_(torch.where(most.isinf(), 0.0, most)))
         total = unscaled.sum(-1, keepdim=True)

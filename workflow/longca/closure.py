@@ -1,0 +1,78 @@
+"""The identity of code: a digest of what a module is made of, computed without importing anything.
+
+It covers the syntax trees (no comments, no docstrings) of the module and of what it imports inside its own package, so
+that an edit elsewhere, or one that no machine sees, leaves it as it is. Snakemake asks for it at every start.
+"""
+
+import ast
+import hashlib
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def closure_digest(module: str, without: tuple[str, ...] = ()) -> str:
+    """Digest of `module` and of its imports from its own package, transitively, modules below `without` left out."""
+    package = module.partition(".")[0]
+    found: dict[str, str] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in found or any(name == other or name.startswith(f"{other}.") for other in without):
+            continue
+        tree = _tree(name)
+        if tree is not None:
+            found[name] = ast.dump(tree)
+            waiting += sorted(n for n in _imported(tree, name) if n.partition(".")[0] == package)
+    return digest(*(f"{name}\n{found[name]}" for name in sorted(found)))
+
+
+def digest(*parts: str) -> str:
+    """Sixteen hexadecimal digits that stand for these texts in this order."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _tree(module: str) -> ast.Module | None:
+    """The syntax tree of a module without docstrings, or None where it has no source."""
+    spec = _find(module)
+    if spec is None or not spec.endswith(".py"):
+        return None
+    tree = ast.parse(Path(spec).read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ) and ast.get_docstring(node):
+            node.body = node.body[1:]
+    return tree
+
+
+@cache
+def _find(module: str) -> str | None:
+    """The source file of a module, found without running it where its package is on disk beside this one."""
+    top, _, rest = module.partition(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None or not rest:
+        return spec.origin if spec else None
+    for folder in spec.submodule_search_locations or ():
+        base = Path(folder, *rest.split("."))
+        for candidate in (base.with_suffix(".py"), base / "__init__.py"):
+            if candidate.is_file():
+                return str(candidate)
+    return None
+
+
+def _imported(tree: ast.Module, module: str) -> set[str]:
+    """Names of the modules a tree imports, anywhere in it, and those of attributes that may be modules."""
+    found: set[str] = set()
+    file = _find(module) or ""
+    package = module if file.endswith("__init__.py") else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
+            source = ".".join(filter(None, [base, node.module]))
+            found |= {source} | {f"{source}.{alias.name}" for alias in node.names}
+    return found
