@@ -12,7 +12,8 @@ import torch
 from longca.masks.blocks import BlockMap
 from longca.masks.mask import Mask
 
-_CHUNK_ELEMENTS = 1 << 25
+# Scores held at a time: what a cache holds on a CPU, what keeps a GPU busy on one.
+_CHUNK_ELEMENTS = {"cpu": 1 << 21, "cuda": 1 << 25}
 
 KeptRows = Callable[[int, int], torch.Tensor]
 
@@ -56,27 +57,33 @@ def attend(
     dk, dv = torch.zeros_like(k), torch.zeros_like(v)
     # Sums of squares of probabilities and of score gradients' terms, by row and by column.
     p_rows, p_columns, ds_rows, ds_columns = (torch.zeros_like(x) for x in (lse, k[:, 0], lse, k[:, 0]))
-    step = max(1, _CHUNK_ELEMENTS // (heads * len(k)))
+    step = max(1, _CHUNK_ELEMENTS[q.device.type] // (heads * len(k)))
     for start in range(0, queries, step):
         rows = slice(start, min(start + step, queries))
         kept = kept_rows(rows.start, rows.stop)
-        scores = (q[:, rows] @ k.T * scale).masked_fill_(~kept, float("-inf"))
+        seen = kept.any(0).nonzero()
+        if not len(seen):
+            continue
+        # Only keys between the first and the last that any of these rows sees: a window costs its width, not the length.
+        columns = slice(int(seen[0]), int(seen[-1]) + 1)
+        query, key, value, dout_rows = q[:, rows], k[columns], v[columns], dout[:, rows]
+        scores = (query @ key.T * scale).masked_fill_(~kept[:, columns], float("-inf"))
         # Fused kernels round exp(score - greatest score) and divide the product with v; they never round p itself.
         most = scores.amax(-1, keepdim=True)
         unscaled = torch.exp_(scores.sub_(torch.where(most.isinf(), 0.0, most)))
         total = unscaled.sum(-1, keepdim=True)
         inverse = torch.where(total > 0, 1 / total, 0.0)
         lse[:, rows] = (most + total.log()).squeeze(-1)
-        out[:, rows] = rounding(rounding(unscaled) @ v * inverse)
+        out[:, rows] = rounding(rounding(unscaled) @ value * inverse)
         p = unscaled.mul_(inverse)
-        dv += torch.einsum("hqk,hqd->kd", rounding(p), dout[:, rows])
-        delta = (out[:, rows] * dout[:, rows]).sum(-1, keepdim=True)
-        dp = dout[:, rows] @ v.T
-        _add_squares(p_rows[:, rows], p_columns, p)
-        _add_squares(ds_rows[:, rows], ds_columns, p * (dp.abs() + delta.abs()) * scale)
+        dv[columns] += rounding(p).flatten(0, 1).T @ dout_rows.flatten(0, 1)
+        delta = (out[:, rows] * dout_rows).sum(-1, keepdim=True)
+        dp = dout_rows @ value.T
+        _add_squares(p_rows[:, rows], p_columns[columns], p)
+        _add_squares(ds_rows[:, rows], ds_columns[columns], p * (dp.abs() + delta.abs()) * scale)
         ds = rounding(p * (dp - delta)) * scale
-        dq[:, rows] = rounding(ds @ k)
-        dk += torch.einsum("hqk,hqd->kd", ds, q[:, rows])
+        dq[:, rows] = rounding(ds @ key)
+        dk[columns] += ds.flatten(0, 1).T @ query.flatten(0, 1)
     magnitude = {
         "out": p_rows.sqrt() * _row_size(v),
         "dq": ds_rows.sqrt() * _row_size(k),
