@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from longca.kernels import oracle
 from longca.kernels.oracle import attend, kept_rows
 from longca.masks.blocks import draw_block_map
 from longca.masks.mask import draw_mask
@@ -29,9 +30,7 @@ def draw(heads, queries, keys, head_dim=16):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_pattern(pattern, monkeypatch):
-    monkeypatch.setattr(
-        "longca.kernels.oracle._CHUNK_ELEMENTS", 3 * 137 * 10
-    )  # several chunks, the last one cut
+    monkeypatch.setitem(oracle._CHUNK_ELEMENTS, "cpu", 3 * 137 * 10)  # several chunks, the last one cut
     wanted = {name: PARAMETERS[name] for name in PATTERNS[pattern].parameters if name in PARAMETERS}
     documents = [60, 1, 7, 69] if PATTERNS[pattern].takes_documents else None
     mask = draw_mask(pattern, 137, parameters=wanted, documents=documents)

@@ -64,11 +64,11 @@ def attend(
         seen = kept.any(0).nonzero()
         if not len(seen):
             continue
-        # Only keys between the first and the last that any of these rows sees: a window costs its width, not the length.
+        # Only keys from the first to the last that any of these rows sees: a window costs its width, not the length.
         columns = slice(int(seen[0]), int(seen[-1]) + 1)
         query, key, value, dout_rows = q[:, rows], k[columns], v[columns], dout[:, rows]
         scores = (query @ key.T * scale).masked_fill_(~kept[:, columns], float("-inf"))
-        # Fused kernels round exp(score - greatest score) and divide the product with v; they never round p itself.
+        # Fused kernels round exp(score - greatest score) and divide its product with v; they never round p itself.
         most = scores.amax(-1, keepdim=True)
         unscaled = torch.exp_(scores.sub_(torch.where(most.isinf(), 0.0, most)))
         total = unscaled.sum(-1, keepdim=True)
