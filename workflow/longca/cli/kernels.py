@@ -1,10 +1,12 @@
 """Commands about kernels."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import typer
 
-from longca.kernels.interface import Kernel
+if TYPE_CHECKING:
+    from longca.kernels.interface import Kernel
 
 
 def register(app: typer.Typer) -> None:
@@ -50,7 +52,7 @@ def _passes(passes: Mapping[str, tuple[str, ...]]) -> str:
     return "; ".join(f"{device}: {', '.join(names)}" for device, names in passes.items())
 
 
-def _available(kernel: Kernel, device: str) -> str:
+def _available(kernel: "Kernel", device: str) -> str:
     """`yes`, or why not; a library is looked for, not imported (`longca doctor` does that)."""
     from importlib.util import find_spec
 

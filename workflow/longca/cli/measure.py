@@ -1,12 +1,16 @@
 """Commands that measure: a study's series, one question, and what is here to measure with."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from longca.errors import LongcaError
 from longca.names import unknown_name
+
+if TYPE_CHECKING:
+    from longca.cases import Series
+    from longca.study.model import Study
 
 _OUT_OF_BUDGET = 75
 _SERIES_KEYS = ("family", "dataset", "kernel", "pattern", "heads")
@@ -47,8 +51,13 @@ def measure(
     if study is not None:
         _measure_study(study, only or [], time_budget, frozenset(filter(None, retry.split(","))))
     else:
+        from rich.console import Console
+
+        from longca.measure.question import Question, ask
+
         assert pattern is not None and seqlen is not None
-        _measure_question(kernel or [], pattern, seqlen, dataset, heads, head_dim, dtype, device)
+        question = Question(kernel or [], pattern, seqlen, dataset, heads, head_dim, dtype, device)
+        Console().print(ask(question))
 
 
 def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: frozenset[str]) -> None:
@@ -75,7 +84,7 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
         raise typer.Exit(_OUT_OF_BUDGET) from None
 
 
-def _choose(study, only: list[str]):  # type: ignore[no-untyped-def]
+def _choose(study: "Study", only: list[str]) -> "list[Series]":
     """The series that any of the --only texts names; all without one."""
     from longca.cases import study_series
 
@@ -105,27 +114,6 @@ def _parse_only(text: str) -> dict[str, str]:
             )
         keys[key] = value
     return keys
-
-
-def _measure_question(
-    kernels: list[str],
-    pattern: str,
-    seqlen: str,
-    dataset: str,
-    heads: str | None,
-    head_dim: int | None,
-    dtype: str | None,
-    device: str,
-) -> None:
-    from rich.console import Console
-
-    from longca.kernels.registry import kernel_names
-    from longca.measure.question import ask
-
-    table = ask(
-        kernels or list(kernel_names("dense")), pattern, seqlen, dataset, heads, head_dim, dtype, device
-    )
-    Console().print(table)
 
 
 def doctor() -> None:

@@ -20,13 +20,9 @@ from longca.masks.mask import Mask, read_mask
 from longca.measure import device as devices
 from longca.measure.memory import peak_bytes
 from longca.measure.protocol import Outcome, Request
+from longca.measure.quality import doubts
 from longca.measure.timing import first_call, time_calls
 from longca.measure.verify import Verdict, Verifier
-
-# A median that moves by more than this between the first and the last third of the samples is a drift.
-_DRIFT = 0.05
-# A spread from p20 to p80 over this share of the median says that the figure is not to be compared closely.
-_NOISE = 0.10
 
 
 class Cell:
@@ -112,7 +108,7 @@ class CellMeasurer:
             peak_memory_bytes=peak_bytes(call, self.device),
             prepare_ms=_digits(cell.prepare_ms),
             compile_ms=_digits(max(0.0, sum(cell.first_ms[name] for name in passes) - usual_ms)),
-            flags=cell.flags + _flags(samples, before, after),
+            flags=cell.flags + doubts(samples, before, after),
             peak_tflops=devices.peak_tflops(self.device),
             state={"before": before, "after": after},
             timed_from=start,
@@ -151,18 +147,6 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out; torch's CPU allocator says so in a plain RuntimeError."""
     known = isinstance(error, torch.OutOfMemoryError | MemoryError)
     return known or "can't allocate memory" in str(error)
-
-
-def _flags(samples: list[float], before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    third = max(1, len(samples) // 3)
-    first, last = statistics.median(samples[:third]), statistics.median(samples[-third:])
-    p20, p50, p80 = (statistics.quantiles(samples, n=10, method="inclusive")[index] for index in (1, 4, 7))
-    found = {
-        "drift": abs(last / first - 1) > _DRIFT,
-        "noisy": (p80 - p20) / p50 > _NOISE,
-        "throttled": devices.throttled(before) or devices.throttled(after),
-    }
-    return [name for name, holds in found.items() if holds]
 
 
 def _digits(value: float) -> float:

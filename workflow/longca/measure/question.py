@@ -1,8 +1,10 @@
 """One question without a study: how fast, and right, are these kernels on this mask and shape here?"""
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -22,32 +24,42 @@ _SHAPES = {
 }
 
 
-def ask(
-    kernels: list[str],
-    pattern: str,
-    seqlen: str,
-    dataset: str,
-    heads: str | None,
-    head_dim: int | None,
-    dtype: str | None,
-    device: str,
-) -> Table:
+@dataclass(frozen=True)
+class Question:
+    """What is asked, as typed. kernels empty: all; None: the shape of _SHAPES; device: auto, cpu or cuda."""
+
+    kernels: list[str]
+    pattern: str
+    seqlen: str
+    dataset: str
+    heads: str | None
+    head_dim: int | None
+    dtype: str | None
+    device: str
+
+
+def ask(question: Question) -> Table:
     """A table of the kernels' records for both passes. Raises LongcaError for a name, unit or shape that is not one."""
-    device = ("cuda" if has_gpu() else "cpu") if device == "auto" else device
-    given = {"heads": heads, "head_dim": head_dim, "dtype": dtype}
+    device = question.device
+    if device == "auto":
+        device = "cuda" if has_gpu() else "cpu"
+    given = {name: getattr(question, name) for name in ("heads", "head_dim", "dtype")}
     shape = _SHAPES.get(device, _SHAPES["cpu"]) | {
         name: value for name, value in given.items() if value is not None
     }
     grid = shape | {
         "heads": [shape["heads"]],
-        "kernels": kernels,
-        "patterns": [pattern],
-        "seqlens": [seqlen],
-        "datasets": [dataset],
+        "kernels": question.kernels or "all",
+        "patterns": [question.pattern],
+        "seqlens": [question.seqlen],
+        "datasets": [question.dataset],
     }
     study = check_study({"study": "question", "measure": {"device": device}, "dense": grid}, "command line")
+    assert study.dense is not None
     with tempfile.TemporaryDirectory() as folder, timing_lock():
-        records = [record for kernel in kernels for record in _records(study, Path(folder), kernel)]
+        records = [
+            record for kernel in study.dense.kernels for record in _records(study, Path(folder), kernel)
+        ]
     return _table(records)
 
 
@@ -69,12 +81,12 @@ def _table(records: list[Record]) -> Table:
     heads = f"{first.q_heads}-{first.kv_heads} heads, head_dim {first.head_dim}, {first.dtype}"
     where = first.environment["device"]
     title = f"{first.pattern}, {first.seqlen} tokens, density {first.density:.3g}, {heads}, {where}"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for column in ("kernel", "pass", "status"):
         table.add_column(column, no_wrap=True)
     for column in ("TFLOP/s", "median ms", "p20-p80 ms", "peak MiB"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("backend or reason")
+    table.add_column("backend or reason", min_width=16)
     for record in records:
         table.add_row(*(Text(cell) for cell in _cells(record)))
     return table

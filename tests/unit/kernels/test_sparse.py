@@ -1,0 +1,41 @@
+"""Block-sparse kernels compute each KV head's own map, forward and gradients."""
+
+import pytest
+import torch
+
+from longca.cases import Case
+from longca.kernels.registry import load_kernel
+from longca.masks.blocks import draw_block_map
+from longca.measure.cell import draw_tensors
+from longca.measure.verify import Verifier
+
+CPU = torch.device("cpu")
+
+
+def verdict(kernel, pattern, seqlen, block, heads, ran_seed=42):
+    """A kernel's verdict on a map; it runs the map of `ran_seed`, the oracle that of 42."""
+    maps = [draw_block_map(pattern, seqlen, block, 0.3, heads[1], seed, 0) for seed in (42, ran_seed)]
+    case = Case("sparse", kernel, "auto", pattern, seqlen, 0, *heads, 64, "float32", "forward", block, 0.3)
+    gradients = "backward" in load_kernel("sparse", kernel).support.passes["cpu"]
+    tensors = draw_tensors(case, CPU, gradients)
+    prepared = load_kernel("sparse", kernel).prepare(case, maps[1], tensors)
+    return Verifier(case, maps[0], tensors).check(prepared, gradients)
+
+
+@pytest.mark.parametrize("heads", [(4, 2), (2, 2), (7, 1)])
+@pytest.mark.parametrize(
+    ("pattern", "seqlen", "block"), [("uniform_block", 1000, 64), ("variable_block", 1500, 300)]
+)
+def test_segments(pattern, seqlen, block, heads):
+    assert verdict("segments", pattern, seqlen, block, heads).wrong is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "seqlen", "block"), [("uniform_block", 1024, 128), ("variable_block", 1024, 256)]
+)
+def test_flex(pattern, seqlen, block):
+    assert verdict("flex", pattern, seqlen, block, (4, 2)).wrong is None
+
+
+def test_another_map_than_the_cells_does_not_pass():
+    assert "out errs" in verdict("segments", "uniform_block", 1000, 64, (4, 2), ran_seed=7).wrong
