@@ -78,29 +78,24 @@ def _record(study: Study, results: Path, case: Case, session: KernelSession) -> 
 
 def _table(records: list[Record]) -> Table:
     first = records[0]
-    heads = f"{first.q_heads}-{first.kv_heads} heads, head_dim {first.head_dim}, {first.dtype}"
-    where = first.environment["device"]
-    title = f"{first.pattern}, {first.seqlen} tokens, density {first.density:.3g}, {heads}, {where}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("kernel", "pass", "status"):
+    shape = f"{first.q_heads}-{first.kv_heads} heads, head_dim {first.head_dim}, {first.dtype}"
+    mask = f"{first.pattern}, {first.seqlen} tokens, density {first.density:.3g}"
+    title = f"{mask}, {shape}\n{first.environment['device']}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for column in ("kernel", "pass"):
         table.add_column(column, no_wrap=True)
-    for column in ("TFLOP/s", "median ms", "p20-p80 ms", "peak MiB"):
+    for column in ("TFLOP/s", "ms (p20-p80)", "peak MiB"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("backend or reason", min_width=16)
+    table.add_column("status: backend or reason")
     for record in records:
         table.add_row(*(Text(cell) for cell in _cells(record)))
     return table
 
 
 def _cells(record: Record) -> list[str]:
-    start = [record.kernel, record.pass_, record.status]
+    what = f"{record.status}: {record.backend if record.status == 'ok' else record.reason}"
     if record.latency_ms is None or record.peak_memory_bytes is None or record.tflops is None:
-        return [*start, "", "", "", "", record.reason or ""]
-    spread = f"{record.latency_ms.p20:.4g}-{record.latency_ms.p80:.4g}"
-    numbers = [
-        f"{record.tflops:.4g}",
-        f"{record.latency_ms.p50:.4g}",
-        spread,
-        f"{record.peak_memory_bytes / 2**20:.1f}",
-    ]
-    return [*start, *numbers, record.backend or ""]
+        return [record.kernel, record.pass_, "", "", "", what]
+    latency = f"{record.latency_ms.p50:.3g} ({record.latency_ms.p20:.3g}-{record.latency_ms.p80:.3g})"
+    memory = f"{record.peak_memory_bytes / 2**20:.1f}"
+    return [record.kernel, record.pass_, f"{record.tflops:.3g}", latency, memory, what]
