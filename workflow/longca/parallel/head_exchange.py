@@ -19,18 +19,14 @@ HeadOf = Callable[[int, int], int]
 def replicated_kv_heads(q_heads: int, kv_heads: int, ulysses: int) -> int:
     """KV heads once each is repeated so that `ulysses` ranks share them evenly: lcm(kv_heads, ulysses).
 
+    Where both divide the query heads, so does their least common multiple.
+
     Raises:
-        UnsupportedError: when the ranks or these KV heads do not divide the query heads.
+        UnsupportedError: when the ranks do not divide the query heads.
     """
     if q_heads % ulysses:
         raise UnsupportedError(f"{q_heads} query heads do not divide over {ulysses} Ulysses ranks")
-    heads = lcm(kv_heads, ulysses)
-    if q_heads % heads:
-        raise UnsupportedError(
-            f"{kv_heads} KV heads, repeated to {heads} for {ulysses} Ulysses ranks, do not divide "
-            f"{q_heads} query heads"
-        )
-    return heads
+    return lcm(kv_heads, ulysses)
 
 
 class HeadExchange:

@@ -1,0 +1,97 @@
+"""Partial attention merged in any number of parts is attention; no processes."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longca.parallel.merge import MergedAttention, SummedGradient, merge
+
+
+def softmax_parts(scores, values, cuts):
+    """(out, lse) over each part of the keys, float64; nothing kept gives 0 and -inf."""
+    for begin, end in pairwise(cuts):
+        part = scores[..., begin:end]
+        lse = part.logsumexp(-1) if end > begin else part.new_full(part.shape[:-1], -math.inf)
+        shift = torch.where(lse == -math.inf, 0.0, lse)
+        yield (part - shift[..., None]).exp() @ values[:, begin:end], lse
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(1, 20).flatmap(
+        lambda keys: st.tuples(st.just(keys), st.lists(st.integers(0, keys), max_size=6).map(sorted))
+    ),
+    st.sampled_from([1.0, 1e3, 5e4]),
+    st.floats(0, 1),
+    st.integers(0, 1 << 30),
+)
+def test_merged_parts_are_the_whole(keys_and_cuts, size, dropped, seed):
+    keys, cuts = keys_and_cuts
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(2, 5, keys, generator=generator, dtype=torch.float64) * size
+    scores[torch.rand(scores.shape, generator=generator) < dropped] = -math.inf
+    values = torch.randn(2, keys, 4, generator=generator, dtype=torch.float64)
+    merged = MergedAttention()
+    for part in softmax_parts(scores, values, [0, *cuts, keys]):
+        merged.add(*part)
+    out, lse = merged.result(torch.empty(2, 5, 4, dtype=torch.float64))
+    want_out, want_lse = next(softmax_parts(scores, values, [0, keys]))
+    torch.testing.assert_close(out, want_out, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(lse, want_lse, rtol=1e-12, atol=1e-9)
+
+
+def test_two_empty_partials_stay_empty():
+    out, lse = torch.zeros(1, 2, 3), torch.full((1, 2), -math.inf)
+    merge(out, lse, torch.zeros(1, 2, 3), torch.full((1, 2), -math.inf))
+    assert (out == 0).all()
+    assert (lse == -math.inf).all()
+
+
+def test_an_empty_partial_changes_nothing():
+    generator = torch.Generator().manual_seed(0)
+    out, lse = torch.randn(1, 2, 3, generator=generator), torch.tensor([[700.0, -700.0]])
+    want = out.clone(), lse.clone()
+    merge(out, lse, torch.zeros(1, 2, 3), torch.full((1, 2), -math.inf))
+    assert torch.equal(out, want[0])
+    assert torch.equal(lse, want[1])
+    empty, nothing = torch.zeros(1, 2, 3), torch.full((1, 2), -math.inf)
+    merge(empty, nothing, *want)
+    assert torch.equal(empty, want[0])
+    assert torch.equal(nothing, want[1])
+
+
+def test_merges_in_place():
+    out, lse = torch.zeros(1, 2, 3), torch.zeros(1, 2)
+    places = out.data_ptr(), lse.data_ptr()
+    merge(out, lse, torch.ones(1, 2, 3), torch.zeros(1, 2))
+    assert (out.data_ptr(), lse.data_ptr()) == places
+    assert torch.equal(out, torch.full((1, 2, 3), 0.5))
+    assert lse[0, 0].item() == pytest.approx(math.log(2))
+
+
+def test_many_bfloat16_parts_are_rounded_once():
+    parts = 64
+    third = torch.full((1, 1, 4), 1 / 3).bfloat16()
+    merged, summed = MergedAttention(), SummedGradient()
+    for _ in range(parts):
+        merged.add(third.clone(), torch.zeros(1, 1))
+        summed.add(third.clone())
+    out, lse = merged.result(third)
+    assert out.dtype == torch.bfloat16
+    assert torch.equal(out, third)
+    assert lse.item() == pytest.approx(math.log(parts), rel=1e-6)
+    assert torch.equal(summed.result(third), (third.double() * parts).bfloat16())
+
+
+def test_no_partial_gives_nothing_and_one_is_handed_on():
+    q = torch.ones(2, 3, 4).bfloat16()
+    out, lse = MergedAttention().result(q)
+    assert (out == 0).all() and out.dtype == torch.bfloat16
+    assert (lse == -math.inf).all() and lse.dtype == torch.float32
+    merged = MergedAttention()
+    merged.add(q, torch.zeros(2, 3))
+    assert merged.result(q)[0] is q
