@@ -1,6 +1,7 @@
 """What many ranks add to one: rounding, memory, autograd, order of calls, and ranks that fail."""
 
 import multiprocessing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +10,8 @@ import torch.distributed as dist
 from parallel_cases import Case, build, error, gather, local_inputs, oracle_of
 from worlds import exit_codes, run_world, start_world
 
+from longca.errors import LongcaError
+from longca.kernels.interface import UnsupportedError
 from longca.measure.memory import peak_bytes
 from longca.ops import segments
 from longca.parallel.groups import Groups
@@ -171,3 +174,43 @@ def _closed_groups(rank, argument):
 
 def test_groups_are_closed(tmp_path):
     assert run_world(4, _closed_groups, None, tmp_path) == [1] * 4
+
+
+def _mistakes(rank, argument):
+    """What each mistake is answered with, on every rank alike and before anything is sent."""
+    right = Case("usp", Topology(2, 1), "zigzag", "causal", seqlen=64)
+    said = []
+
+    def expect(kind, call):
+        try:
+            call()
+        except kind as error:
+            said.append(str(error))
+
+    expect(LongcaError, lambda: Groups(Topology(3, 1)))
+    with Groups(right.topology) as groups:
+        expect(LongcaError, lambda: build(replace(right, mechanism="ring_p2p"), groups))
+        expect(LongcaError, lambda: build(replace(right, topology=Topology(1, 2)), groups))
+        expect(LongcaError, lambda: build(replace(right, head_chunks=2), groups))
+        expect(UnsupportedError, lambda: build(replace(right, heads=(3, 1)), groups))
+        mechanism = build(right, groups)
+        x = local_inputs(right, mechanism)
+        expect(ValueError, lambda: mechanism.backward(x["dout"]))
+        expect(ValueError, lambda: mechanism.forward(x["q"], x["k"], x["v"][:, 1:]))
+        expect(ValueError, lambda: mechanism.forward(x["q"].double(), x["k"], x["v"]))
+        assert groups.traffic.total == 0
+    return said
+
+
+def test_mistakes_are_named(tmp_path):
+    for said in run_world(2, _mistakes, None, tmp_path):
+        assert said == [
+            "topology ulysses=3 ring=1: is for 3 ranks; the world has 2",
+            "topology ulysses=2: must be 1",
+            "sharding has 2 shards; must have ring=1",
+            "head_chunks=2: must divide the 1 KV heads of a rank",
+            "3 query heads do not divide over 2 Ulysses ranks",
+            "call forward first",
+            "v is (2, 31, 16) torch.float32; must be contiguous (2, 32, 16) torch.float32",
+            "q is (4, 32, 16) torch.float64; must be contiguous (4, 32, 16) torch.float32",
+        ]
