@@ -176,6 +176,62 @@ def test_groups_are_closed(tmp_path):
     assert run_world(4, _closed_groups, None, tmp_path) == [1] * 4
 
 
+class _Watched:
+    """The segments kernel, with the shapes of its calls written down; or one that computes nothing."""
+
+    def __init__(self, computes):
+        self.computes, self.calls = computes, {"forward": [], "backward": []}
+
+    def plan(self, *arguments):
+        return segments.plan(*arguments) if self.computes else None
+
+    def _seen(self, pass_, q, k, plan):
+        self.calls[pass_].append([q.shape[1], k.shape[1], q.shape[0], k.shape[0], plan.handle])
+
+    def forward(self, q, k, v, plan):
+        self._seen("forward", q, k, plan)
+        return segments.forward(q, k, v, plan)
+
+    def backward(self, q, k, v, out, lse, dout, plan):
+        self._seen("backward", q, k, plan)
+        return segments.backward(q, k, v, out, lse, dout, plan)
+
+
+def _computation_and_communication(rank, case):
+    """The calls foretold and made, and bytes sent with and without them."""
+    answer = {}
+    with Groups(case.topology) as groups:
+        for computes in (True, False):
+            kernel = _Watched(computes)
+            mechanism = build(case, groups, kernel)
+            x = local_inputs(case, mechanism)
+            groups.traffic.clear()
+            out = mechanism.forward(x["q"], x["k"], x["v"])
+            mechanism.backward(x["dout"])
+            foretold = sorted([*call[:4], call.plan.handle] for call in mechanism.calls)
+            made = [sorted(calls) for calls in kernel.calls.values()]
+            answer[str(computes)] = [foretold, made, groups.traffic.total, float(out.abs().sum())]
+    return answer
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("ulysses", Topology(2), "contiguous", "causal", heads=(8, 4), head_chunks=2),
+        Case("ring_p2p", Topology(ring=2), "contiguous", "causal_document"),
+        Case("ring_allgather", Topology(ring=2), "balanced", "gaps", heads=(8, 4)),
+        Case("loongtrain", Topology(1, 2, 2), "zigzag", "causal"),
+    ],
+    ids=lambda case: case.mechanism,
+)
+def test_computation_and_communication_stand_apart(case, tmp_path):
+    for rank in run_world(2, _computation_and_communication, case, tmp_path):
+        foretold, made, sent, size = rank["True"]
+        assert made == [foretold, foretold]
+        assert foretold and sent and size
+        assert rank["False"] == [[], [[], []], sent, 0.0]
+
+
 def _mistakes(rank, argument):
     """What each mistake is answered with, on every rank alike and before anything is sent."""
     right = Case("usp", Topology(2, 1), "zigzag", "causal", seqlen=64)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from longca.parallel.communication import Link, Moving
-from longca.parallel.local import Pair, Setting, Triple
+from longca.parallel.local import LocalCall, Pair, Setting, Triple
 from longca.parallel.merge import exact_dtype
 from longca.parallel.work import local_slices
 
@@ -29,6 +29,7 @@ class GatherAttention:
         self._kv_each, self._q_each = setting.kv_heads // chunks, setting.q_heads // chunks
         self._chunks = chunks
         queries = shards[link.index]
+        self._rows = queries.rows
         slices = [
             piece
             for owner, keys in enumerate(shards)
@@ -36,6 +37,12 @@ class GatherAttention:
         ]
         heads = replace(setting, q_heads=self._q_each, kv_heads=self._kv_each)
         self._plan: Any = heads.plan(slices, queries.rows, self._most * len(shards))
+
+    @property
+    def calls(self) -> list[LocalCall]:
+        """See SequencePart."""
+        call = LocalCall(self._rows, self._most * self._link.size, self._q_each, self._kv_each, self._plan)
+        return [call] * self._chunks if self._plan is not None else []
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Pair:
         """See SequencePart."""

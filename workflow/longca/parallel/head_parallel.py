@@ -10,7 +10,7 @@ import torch
 
 from longca.parallel.communication import Moving
 from longca.parallel.head_exchange import HeadExchange
-from longca.parallel.local import Pair, SequencePart, Triple
+from longca.parallel.local import LocalCall, Pair, SequencePart, Triple
 from longca.parallel.merge import exact_dtype
 from longca.parallel.spread import Saved
 
@@ -36,6 +36,11 @@ class HeadParallel:
         self._q_heads, self._kv_heads = heads
         self._ranks, self._replicated = ranks, replicated
         self._q_each, self._kv_each = self._q_heads // ranks, replicated // ranks
+
+    @property
+    def calls(self) -> list[LocalCall]:
+        """See Spread."""
+        return self._part.calls * self._chunks
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, Saved]:
         """See Spread. Saved are, of the shard and this rank's heads: q, k, v, out, lse."""

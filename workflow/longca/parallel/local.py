@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -32,7 +32,10 @@ class LocalKernel(Protocol):
         dtype: torch.dtype,
         device: torch.device,
     ) -> Any:
-        """Lowers a mask for these shapes, outside what is timed. May raise UnsupportedError."""
+        """Lowers a mask for these shapes, outside what is timed; None if it is not to be called for them.
+
+        May raise UnsupportedError.
+        """
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Any) -> Pair:
         """out like q, lse [heads, rows]."""
@@ -48,6 +51,16 @@ class LocalKernel(Protocol):
         plan: Any,
     ) -> Triple:
         """dq, dk, dv through the softmax that out and lse, merged over all keys, belong to."""
+
+
+class LocalCall(NamedTuple):
+    """One call of the kernel in a pass: the rows and heads of its tensors, and its plan."""
+
+    queries: int
+    keys: int
+    q_heads: int
+    kv_heads: int
+    plan: Any
 
 
 @dataclass(frozen=True)
@@ -81,6 +94,10 @@ class SequencePart(Protocol):
 
     q [q_heads, rows, D], k, v [kv_heads, rows, D] are the ring shard's. Collective over the ring.
     """
+
+    @property
+    def calls(self) -> list[LocalCall]:
+        """The kernel's calls in a forward, and again in a backward."""
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Pair:
         """out, lse."""

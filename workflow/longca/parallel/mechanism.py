@@ -10,7 +10,7 @@ from longca.parallel.form import Form
 from longca.parallel.groups import Groups
 from longca.parallel.head_exchange import HeadExchange, replicated_kv_heads
 from longca.parallel.head_parallel import HeadParallel
-from longca.parallel.local import Setting, Triple
+from longca.parallel.local import LocalCall, Setting, Triple
 from longca.parallel.sharding import Sharding
 from longca.parallel.shards import Shard
 from longca.parallel.spread import RingOnly, Saved, Spread
@@ -73,6 +73,14 @@ class Mechanism:
         Collective, and where heads are divided it costs an exchange that attention itself does without.
         """
         return self._spread.lse(self._last())
+
+    @property
+    def calls(self) -> list[LocalCall]:
+        """This rank's calls of the local kernel in a forward, and again in a backward: its computation alone.
+
+        Made over a kernel whose plans are None, a mechanism makes none of them: its communication alone.
+        """
+        return self._spread.calls
 
     def attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """`forward` for autograd: differentiable in q, k and v, any number of times before a backward."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from longca.parallel.local import Pair, Setting, Triple
+from longca.parallel.local import LocalCall, Pair, Setting, Triple
 from longca.parallel.merge import MergedAttention, SummedGradient
 from longca.parallel.ring import Ring, circulate, circulate_back
 
@@ -18,8 +18,18 @@ class RingAttention:
 
     def __init__(self, rings: Sequence[Ring], index: int, setting: Setting) -> None:
         self._rings, self._index, self._kernel = tuple(rings), index, setting.kernel
+        self._heads = setting.q_heads, setting.kv_heads
         self._rows = [shard.rows for shard in setting.sharding.shards]
         self._plans: list[Any] = [setting.plan_between(index, owner) for owner in range(len(self._rows))]
+
+    @property
+    def calls(self) -> list[LocalCall]:
+        """See SequencePart."""
+        return [
+            LocalCall(self._rows[self._index], keys, *self._heads, plan)
+            for keys, plan in zip(self._rows, self._plans, strict=True)
+            if plan is not None
+        ]
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Pair:
         """See SequencePart."""

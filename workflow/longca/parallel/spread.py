@@ -5,13 +5,17 @@ from typing import Protocol
 
 import torch
 
-from longca.parallel.local import SequencePart, Triple
+from longca.parallel.local import LocalCall, SequencePart, Triple
 
 Saved = tuple[torch.Tensor, ...]
 
 
 class Spread(Protocol):
     """Attention on a rank's own tokens: q [q_heads, rows, D], k, v [kv_heads, rows, D]. Collective, stateless."""
+
+    @property
+    def calls(self) -> list[LocalCall]:
+        """The local kernel's calls in a forward, and again in a backward."""
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, Saved]:
         """out like q, and what `backward` and `lse` need."""
@@ -28,6 +32,11 @@ class RingOnly:
     """A rank holds a ring shard of its own, with all heads: U = 1."""
 
     part: SequencePart
+
+    @property
+    def calls(self) -> list[LocalCall]:
+        """See Spread."""
+        return self.part.calls
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, Saved]:
         """See Spread."""
