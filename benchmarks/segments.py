@@ -29,7 +29,7 @@ from longca.masks.views import flex_torch, varlen, window
 from longca.masks.views.unavailable import ViewUnavailable
 from longca.ops import segments
 
-FLUSH_BYTES, SLEEP_CYCLES = 256 << 20, 400_000
+FLUSH_BYTES, SLEEP_CYCLES = 256 << 20, 2_000_000
 Call = Callable[[], object]
 
 
@@ -123,8 +123,9 @@ def fa3(mask: Mask, x: Inputs) -> Peer:
 
     def forward() -> tuple[torch.Tensor, ...]:
         return library.fwd(
-            q, k, v, cu_seqlens_q=lengths[0], cu_seqlens_k=lengths[1], max_seqlen_q=longest[0], max_seqlen_k=longest[1],
-            softmax_scale=x.q.shape[-1] ** -0.5, is_causal=causal, window_size_left=left, window_size_right=right, num_splits=1,
+            q, k, v, cu_seqlens_q=lengths[0], cu_seqlens_k=lengths[1], max_seqlen_q=longest[0],
+            max_seqlen_k=longest[1], softmax_scale=x.q.shape[-1] ** -0.5, is_causal=causal,
+            window_size_left=left, window_size_right=right, num_splits=1,
         )  # fmt: skip
 
     out, lse = forward()[:2]

@@ -12,6 +12,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent / "unit"))
 from segments_cases import MASKS, dense, kept
 
+from longca.masks.blocks import draw_block_map
 from longca.masks.patterns import PATTERNS
 from longca.ops import segments
 
@@ -85,6 +86,20 @@ def test_each_kv_head_may_have_its_own_mask(backend):
     masks = [CASES[f"{name} 1000"][0] for name in ("causal_document", "shared_question", "full")]
     inputs, out, _, gradients = run(masks, 1000, 1000, 6, 3, 128, torch.bfloat16, backend=backend)
     mask = torch.stack([kept(slices, 1000, 1000) for slices in masks]).repeat_interleave(2, 0).cuda()
+    want = dense(*inputs, mask)
+    for a, b in zip((out, *gradients), (want[0], *want[2:]), strict=True):
+        assert (a.double() - b).norm() <= 6e-3 * b.norm()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("pattern", "block"), [("uniform_block", 64), ("uniform_block", 128), ("variable_block", 256)]
+)
+def test_block_maps(pattern, block, backend):
+    block_map = draw_block_map(pattern, 1100, block, 0.25, 2)
+    masks = [[tuple(piece) for piece in block_map.slices(head)] for head in range(2)]
+    inputs, out, _, gradients = run(masks, 1100, 1100, 6, 2, 128, torch.bfloat16, backend=backend)
+    mask = torch.stack([kept(slices, 1100, 1100) for slices in masks]).repeat_interleave(3, 0).cuda()
     want = dense(*inputs, mask)
     for a, b in zip((out, *gradients), (want[0], *want[2:]), strict=True):
         assert (a.double() - b).norm() <= 6e-3 * b.norm()

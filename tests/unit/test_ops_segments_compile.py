@@ -25,13 +25,15 @@ def compiled(tmp_path_factory):
     return json.loads(run.stdout)
 
 
-@pytest.mark.parametrize("variant", ["gluon 128", "gluon 64", "gluon deterministic", "triton 128"])
+@pytest.mark.parametrize(
+    "variant", ["gluon 128", "gluon 64", "gluon narrow", "gluon deterministic", "triton 128"]
+)
 def test_every_kernel_compiles(compiled, variant):
     assert {"forward_kernel", "backward_kernel", "prepare_kernel"} <= set(compiled[variant])
     assert ("queries_kernel" in compiled[variant]) == (variant == "gluon deterministic")
 
 
-@pytest.mark.parametrize("variant", ["gluon 128", "gluon 64", "gluon deterministic"])
+@pytest.mark.parametrize("variant", ["gluon 128", "gluon 64", "gluon narrow", "gluon deterministic"])
 def test_matrix_products_stay_asynchronous(compiled, variant):
     for name, kernel in compiled[variant].items():
         assert not kernel["serialized"], name

@@ -9,7 +9,7 @@ from segments_cases import MASKS
 
 from longca.masks.views import segments as view
 from longca.ops import segments
-from longca.ops.segments.device_plan import _section
+from longca.ops.segments.device_plan import Tile, _fit, _section
 from longca.ops.segments.lowering import lower
 from longca.ops.segments.plan import Shape
 from longca.ops.segments.schedule import HEADER, ITEM, schedule
@@ -93,6 +93,14 @@ def test_long_backward_items_are_cut_and_their_parts_added():
     dealt = schedule(tiles, shape, 1, 1, 132, persistent=True, group=8)
     assert dealt.splits.tolist() == [[0, 0, 0, 8]]
     assert dealt.slots == 8 and dealt.idle
+
+
+def test_a_block_map_takes_the_tile_that_computes_less():
+    wide, narrow = Tile(128, 128, 2), Tile(128, 64, 4)
+    shape = Shape(256, 2048, 1, 1, 64, 1.0)
+    blocks = [(0, 128, first, first + 64, "full") for first in range(0, 2048, 256)]
+    assert _fit([blocks], shape, (wide, narrow), CPU)[1] == narrow
+    assert _fit([[(0, 256, 0, 2048, "full")]], shape, (wide, narrow), CPU)[1] == wide
 
 
 def test_heads_share_the_cache_in_equal_sections():

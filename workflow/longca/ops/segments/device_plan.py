@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import torch
 
-from longca.ops.segments.lowering import lower
+from longca.ops.segments.lowering import DeviceSegments, lower
 from longca.ops.segments.plan import Shape, SliceList
 from longca.ops.segments.schedule import Schedule, schedule
 
 LOG2_E = 1.4426950408889634
 CACHE_BYTES = 40e6  # of L2 that the columns of the heads in flight may take
+NARROW_CELLS = 0.85  # a step half as wide runs at about this share of the speed
 STAT_ALIGN = 4  # lse and delta are copied in boxes of fp32 that must start on 16 bytes
 
 
@@ -36,14 +37,17 @@ def prepare(
     shape: Shape,
     masks: list[SliceList],
     device: torch.device,
-    forward_tile: Tile,
+    forward_tiles: tuple[Tile, ...],
     backward_tile: Tile,
     persistent: bool,
 ) -> DevicePlan:
-    """Lowers and schedules both directions on the device."""
+    """Lowers and schedules both directions on the device.
+
+    The forward takes the first of its tiles, or a narrower one where a block map makes it compute much less.
+    """
     programs = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
     head_bytes = 4 * shape.head_dim  # two 16-bit tensors
-    rows = lower(masks, shape.queries, forward_tile.rows, forward_tile.columns, device)
+    rows, forward_tile = _fit(masks, shape, forward_tiles, device)
     section = _section(shape.kv_heads, shape.keys * head_bytes) * shape.group
     forward = schedule(rows, shape, shape.q_heads, section, programs, persistent)
     columns = lower(
@@ -52,6 +56,24 @@ def prepare(
     section = _section(shape.kv_heads, shape.queries * head_bytes * shape.group)
     backward = schedule(columns, shape, shape.kv_heads, section, programs, persistent, shape.group)
     return DevicePlan(forward, backward, forward_tile, backward_tile)
+
+
+def _fit(
+    masks: list[SliceList], shape: Shape, tiles: tuple[Tile, ...], device: torch.device
+) -> tuple[DeviceSegments, Tile]:
+    best, rest = tiles[0], tiles[1:]
+    rows = lower(masks, shape.queries, best.rows, best.columns, device)
+    if all(piece[4] == "full" for slices in masks for piece in slices):
+        for tile in rest:
+            other = lower(masks, shape.queries, tile.rows, tile.columns, device)
+            if _cells(other) < NARROW_CELLS * _cells(rows):
+                rows, best = other, tile
+    return rows, best
+
+
+def _cells(segments: DeviceSegments) -> int:
+    """Cells that a kernel computes."""
+    return int(segments.tiles[:, 4].sum()) * segments.tile_rows * segments.tile_columns
 
 
 def _section(kv_heads: int, bytes_each: float) -> int:

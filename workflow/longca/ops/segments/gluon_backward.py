@@ -20,7 +20,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-# Barriers: kv_full, kv_empty, ds_full 2, then q_full, q_empty, do_full, do_empty (STAGES each).
+# full: a copy has landed; empty: both warpgroups are done with it; ds_full: both have left their dS.
 
 
 @_core.builtin
@@ -43,7 +43,10 @@ def _produce(
     qdo_smem,
     kv_smem,
     stat_smem,
-    bars,
+    kv_full,
+    kv_empty,
+    step_full,
+    step_empty,
     plan,
     stat_rows,
     BLOCK_M: gl.constexpr,
@@ -68,10 +71,10 @@ def _produce(
         end = gl.load(item + 4)
         head0 = gl.load(item + 6)
         heads = gl.load(item + 7)
-        mbarrier.wait(bars.index(1), (done & 1) ^ 1)
-        mbarrier.expect(bars.index(0), 2 * 128 * D * 2)
-        tma.async_copy_global_to_shared(k_desc, [kv * k_rows + row0, 0], bars.index(0), kv_smem.index(0))
-        tma.async_copy_global_to_shared(v_desc, [kv * k_rows + row0, 0], bars.index(0), kv_smem.index(1))
+        mbarrier.wait(kv_empty.index(0), (done & 1) ^ 1)
+        mbarrier.expect(kv_full.index(0), 2 * 128 * D * 2)
+        tma.async_copy_global_to_shared(k_desc, [kv * k_rows + row0, 0], kv_full.index(0), kv_smem.index(0))
+        tma.async_copy_global_to_shared(v_desc, [kv * k_rows + row0, 0], kv_full.index(0), kv_smem.index(1))
         for head in range(head0, head0 + heads):
             for s in range(begin, end):
                 first = gl.load(segments + s * SEGMENT)
@@ -81,14 +84,11 @@ def _produce(
                     phase = (step // STAGES) & 1
                     row = head * q_rows + first + j * BLOCK_M
                     stat = head * stat_rows + first + j * BLOCK_M
-                    full = bars.index(4 + slot)
-                    mbarrier.wait(bars.index(4 + STAGES + slot), phase ^ 1)
-                    mbarrier.expect(full, BLOCK_M * D * 2 + BLOCK_M * 4)
+                    full = step_full.index(slot)
+                    mbarrier.wait(step_empty.index(slot), phase ^ 1)
+                    mbarrier.expect(full, 2 * (BLOCK_M * D * 2 + BLOCK_M * 4))
                     tma.async_copy_global_to_shared(q_desc, [row, 0], full, qdo_smem.index(slot))
                     tma.async_copy_global_to_shared(start_desc, [stat], full, stat_smem.index(slot))
-                    full = bars.index(4 + 2 * STAGES + slot)
-                    mbarrier.wait(bars.index(4 + 3 * STAGES + slot), phase ^ 1)
-                    mbarrier.expect(full, BLOCK_M * D * 2 + BLOCK_M * 4)
                     tma.async_copy_global_to_shared(do_desc, [row, 0], full, qdo_smem.index(STAGES + slot))
                     tma.async_copy_global_to_shared(delta_desc, [stat], full, stat_smem.index(STAGES + slot))
                     step += 1
@@ -111,7 +111,11 @@ def _consume(
     stat_smem,
     ds_smem,
     dq_smem,
-    bars,
+    kv_full,
+    kv_empty,
+    ds_full,
+    step_full,
+    step_empty,
     plan,
     dk_out,
     dv_out,
@@ -156,8 +160,9 @@ def _consume(
         here = gl.load(item + 1) - gl.load(item)
         dk = gl.zeros([64, D], gl.float32, O_LAYOUT)
         dv = gl.zeros([64, D], gl.float32, O_LAYOUT)
-        mbarrier.wait(bars.index(0), done & 1)
+        mbarrier.wait(kv_full.index(0), done & 1)
         for head in range(head0, head0 + heads):
+            q_row = head * gl.load(plan + 4)
             for s in range(begin, end):
                 seg = plan + gl.load(plan + 1) + s * SEGMENT
                 first = gl.load(seg)
@@ -167,13 +172,12 @@ def _consume(
                 bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
                 low = gl.load(plan + gl.load(plan + 2) + bound)
                 # keys past the tile's end must keep nothing, or they would reach dQ
-                high = gl.where(lane < here, gl.load(plan + gl.load(plan + 3) + bound), 0)
+                width = gl.where(lane < here, gl.load(plan + gl.load(plan + 3) + bound) - low, 0)
                 for j in range(steps):
                     slot = step % STAGES
                     phase = (step // STAGES) & 1
                     row = first + j * BLOCK_M
-                    mbarrier.wait(bars.index(4 + slot), phase)
-                    mbarrier.wait(bars.index(4 + 2 * STAGES + slot), phase)
+                    mbarrier.wait(step_full.index(slot), phase)
                     q = qdo_smem.index(slot)
                     do = qdo_smem.index(STAGES + slot)
                     # the sums start at -lse / scale and -delta, so that neither waits in registers
@@ -185,7 +189,10 @@ def _consume(
                     pt = gl.exp2(st * SCALE2)
                     if (j < whole) | (j >= whole_end):
                         c = row + queries
-                        pt = gl.where((c[None, :] >= low[:, None]) & (c[None, :] < high[:, None]), pt, 0.0)
+                        offset = (c[None, :] - low[:, None]).to(
+                            gl.uint32
+                        )  # one unsigned compare tests both ends
+                        pt = gl.where(offset < width.to(gl.uint32)[:, None], pt, 0.0)
                     pb = gl.convert_layout(pt.to(DTYPE), P_LAYOUT)
                     dpt = warpgroup_mma_wait(0, deps=[dpt])
                     dv = warpgroup_mma(pb, do, dv, is_async=True)
@@ -194,8 +201,8 @@ def _consume(
                         ds = ds_smem.index(step % 2)
                         ds.slice(WG * 64, 64, 0).store(dst)
                         fence_async_shared()
-                        mbarrier.arrive(bars.index(2 + step % 2))
-                        mbarrier.wait(bars.index(2 + step % 2), (step // 2) & 1)
+                        mbarrier.arrive(ds_full.index(step % 2))
+                        mbarrier.wait(ds_full.index(step % 2), (step // 2) & 1)
                         ds_rows = ds.slice(DQ_ROW0, DQ_ROWS, 1).permute((1, 0))
                         dq = warpgroup_mma(ds_rows, k_columns, zero_dq, use_acc=False, is_async=True)
                         # dK runs while dQ leaves
@@ -204,17 +211,14 @@ def _consume(
                         tma.store_wait(0)
                         dq_own.store(dq)
                         fence_async_shared()
-                        _tma_reduce_add(
-                            dq_desc, [head * gl.load(plan + 4) + row + DQ_ROW0, DQ_COLUMN0], dq_own
-                        )
+                        _tma_reduce_add(dq_desc, [q_row + row + DQ_ROW0, DQ_COLUMN0], dq_own)
                     else:
                         dk = warpgroup_mma(gl.convert_layout(dst, P_LAYOUT), q, dk, is_async=True)
                         dv = warpgroup_mma_wait(1, deps=[dv])
-                    mbarrier.arrive(bars.index(4 + 3 * STAGES + slot))
                     dk = warpgroup_mma_wait(0, deps=[dk])
-                    mbarrier.arrive(bars.index(4 + STAGES + slot))
+                    mbarrier.arrive(step_empty.index(slot))
                     step += 1
-        mbarrier.arrive(bars.index(1))
+        mbarrier.arrive(kv_empty.index(0))
         done += 1
         _store(dk, dv, dk_out, dv_out, parts, plan, plan + gl.load(plan) + index * ITEM, WG, SCALE, D)
     tma.store_wait(0)
@@ -274,23 +278,28 @@ def backward_kernel(
     DQ_ROWS: gl.constexpr = BLOCK_M if D == 128 else BLOCK_M // 2
     DQ_COLUMNS: gl.constexpr = D // 2 if D == 128 else D
     dq_smem = gl.allocate_shared_memory(gl.float32, [2, DQ_ROWS, DQ_COLUMNS], dq_desc.layout)
-    bars = gl.allocate_shared_memory(gl.int64, [4 + 4 * STAGES, 1], mbarrier.MBarrierLayout())
-    mbarrier.init(bars.index(0), count=1)
-    mbarrier.init(bars.index(1), count=2)
+    kv_full = gl.allocate_shared_memory(gl.int64, [1, 1], mbarrier.MBarrierLayout())
+    kv_empty = gl.allocate_shared_memory(gl.int64, [1, 1], mbarrier.MBarrierLayout())
+    ds_full = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
+    step_full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    step_empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    mbarrier.init(kv_full.index(0), count=1)
+    mbarrier.init(kv_empty.index(0), count=2)
     for i in gl.static_range(2):
-        mbarrier.init(bars.index(2 + i), count=2)
+        mbarrier.init(ds_full.index(i), count=2)
     for i in gl.static_range(STAGES):
-        mbarrier.init(bars.index(4 + i), count=1)
-        mbarrier.init(bars.index(4 + STAGES + i), count=2)
-        mbarrier.init(bars.index(4 + 2 * STAGES + i), count=1)
-        mbarrier.init(bars.index(4 + 3 * STAGES + i), count=2)
+        mbarrier.init(step_full.index(i), count=1)
+        mbarrier.init(step_empty.index(i), count=2)
     gl.warp_specialize(
         [
-            (_consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, bars, plan, dk_out, dv_out, parts,
+            (_consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
+                        step_full, step_empty, plan, dk_out, dv_out, parts,
                         0, SCALE, SUM_QUERIES, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
-            (_consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, bars, plan, dk_out, dv_out, parts,
+            (_consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
+                        step_full, step_empty, plan, dk_out, dv_out, parts,
                         1, SCALE, SUM_QUERIES, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
-            (_produce, (q_desc, do_desc, k_desc, v_desc, start_desc, delta_desc, qdo_smem, kv_smem, stat_smem, bars,
+            (_produce, (q_desc, do_desc, k_desc, v_desc, start_desc, delta_desc, qdo_smem, kv_smem, stat_smem,
+                        kv_full, kv_empty, step_full, step_empty,
                         plan, stat_rows, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
         ],
         [4, 1],

@@ -1,5 +1,7 @@
 """The Hopper backend: TMA, wgmma and warp specialisation, in Gluon."""
 
+import functools
+
 import torch
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
@@ -11,18 +13,19 @@ from longca.ops.segments.gluon_backward import backward_kernel
 from longca.ops.segments.gluon_forward import forward_kernel
 from longca.ops.segments.plan import Plan, Shape, SliceList
 
-FORWARD_TILE = {64: Tile(128, 128, 4), 128: Tile(128, 128, 2)}
+FORWARD_TILES = {64: (Tile(128, 128, 4),), 128: (Tile(128, 128, 2), Tile(128, 64, 4))}
 BACKWARD_TILE = {64: Tile(128, 128, 2), 128: Tile(128, 64, 2)}
+LINE = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=1)
 TYPES = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16, torch.float32: gl.float32}
 
 
 def prepare(shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype) -> DevicePlan:
     """Raises ValueError for a head_dim or dtype the kernels are not written for."""
-    if shape.head_dim not in FORWARD_TILE or dtype not in (torch.bfloat16, torch.float16):
+    if shape.head_dim not in FORWARD_TILES or dtype not in (torch.bfloat16, torch.float16):
         raise ValueError(
             f"the gluon backend takes head_dim 64 or 128 in 16 bits, not {shape.head_dim} in {dtype}"
         )
-    tiles = FORWARD_TILE[shape.head_dim], BACKWARD_TILE[shape.head_dim]
+    tiles = FORWARD_TILES[shape.head_dim], BACKWARD_TILE[shape.head_dim]
     return prepare_device(shape, masks, device, *tiles, persistent=True)
 
 
@@ -71,12 +74,16 @@ def backward(
 
 def _describe(x: torch.Tensor, rows: int, columns: int) -> TensorDescriptor:
     """Boxes of x [heads, rows, D] with its heads one after another."""
-    box = [rows, columns]
-    layout = gl.NVMMASharedLayout.get_default_for(box, TYPES[x.dtype])
-    return TensorDescriptor.from_tensor(x.view(-1, x.shape[-1]), box, layout)
+    return TensorDescriptor.from_tensor(
+        x.view(-1, x.shape[-1]), [rows, columns], _layout(x.dtype, rows, columns)
+    )
 
 
 def _line(x: torch.Tensor, columns: int) -> TensorDescriptor:
     """Boxes of x [heads, rows] as one line."""
-    layout = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=1)
-    return TensorDescriptor.from_tensor(x.view(-1), [columns], layout)
+    return TensorDescriptor.from_tensor(x.view(-1), [columns], LINE)
+
+
+@functools.cache
+def _layout(dtype: torch.dtype, rows: int, columns: int) -> gl.NVMMASharedLayout:
+    return gl.NVMMASharedLayout.get_default_for([rows, columns], TYPES[dtype])

@@ -10,7 +10,8 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma, warpgroup_mma, warpgroup_mma_wait
 
-# Barriers: q_full 2, q_empty 2, then k_full, k_empty, v_full, v_empty (STAGES each).
+# full: a copy has landed; empty: both warpgroups are done with it. Each kind of barrier is an allocation of its own,
+# or the compiler would order waits after arrivals by synchronising the warpgroup.
 
 
 @gluon.jit
@@ -20,7 +21,12 @@ def _produce(
     v_desc,
     q_smem,
     kv_smem,
-    bars,
+    q_full,
+    q_empty,
+    k_full,
+    k_empty,
+    v_full,
+    v_empty,
     plan,
     GROUP: gl.constexpr,
     BLOCK_N: gl.constexpr,
@@ -45,11 +51,14 @@ def _produce(
         end = gl.load(item + 4)
         kv_row = (head // GROUP) * k_rows
         pair = done & 1
-        mbarrier.wait(bars.index(2 + pair), ((done >> 1) & 1) ^ 1)
-        mbarrier.expect(bars.index(pair), 128 * D * 2)
+        mbarrier.wait(q_empty.index(pair), ((done >> 1) & 1) ^ 1)
+        mbarrier.expect(q_full.index(pair), 128 * D * 2)
         for half in gl.static_range(2):
             tma.async_copy_global_to_shared(
-                q_desc, [head * q_rows + row0 + 64 * half, 0], bars.index(pair), q_smem.index(pair * 2 + half)
+                q_desc,
+                [head * q_rows + row0 + 64 * half, 0],
+                q_full.index(pair),
+                q_smem.index(pair * 2 + half),
             )
         for s in range(begin, end):
             first = gl.load(segments + s * SEGMENT)
@@ -58,16 +67,33 @@ def _produce(
                 slot = step % STAGES
                 phase = (step // STAGES) & 1
                 row = kv_row + first + j * BLOCK_N
-                mbarrier.wait(bars.index(4 + STAGES + slot), phase ^ 1)
-                mbarrier.expect(bars.index(4 + slot), BLOCK_N * D * 2)
-                tma.async_copy_global_to_shared(k_desc, [row, 0], bars.index(4 + slot), kv_smem.index(slot))
-                mbarrier.wait(bars.index(4 + 3 * STAGES + slot), phase ^ 1)
-                mbarrier.expect(bars.index(4 + 2 * STAGES + slot), BLOCK_N * D * 2)
+                mbarrier.wait(k_empty.index(slot), phase ^ 1)
+                mbarrier.expect(k_full.index(slot), BLOCK_N * D * 2)
+                tma.async_copy_global_to_shared(k_desc, [row, 0], k_full.index(slot), kv_smem.index(slot))
+                mbarrier.wait(v_empty.index(slot), phase ^ 1)
+                mbarrier.expect(v_full.index(slot), BLOCK_N * D * 2)
                 tma.async_copy_global_to_shared(
-                    v_desc, [row, 0], bars.index(4 + 2 * STAGES + slot), kv_smem.index(STAGES + slot)
+                    v_desc, [row, 0], v_full.index(slot), kv_smem.index(STAGES + slot)
                 )
                 step += 1
         done += 1
+
+
+@gluon.jit
+def _inside(column, low, width):
+    """low <= column < low + width, as one unsigned compare."""
+    return (column[None, :] - low[:, None]).to(gl.uint32) < width.to(gl.uint32)[:, None]
+
+
+@gluon.jit
+def _end_block():
+    """Never runs. The branch to it ends a block of code: the assembler waits for products in flight as early in a
+    block as it can, which would be before the softmax they are to run beside.
+    """
+    threads = gl.arange(0, 128, gl.BlockedLayout([1], [32], [4], [0]))
+    gl.inline_asm_elementwise(
+        "nanosleep.u32 1; mov.b32 $0, $1;", "=r,r", [threads], gl.int32, is_pure=False, pack=1
+    )
 
 
 @gluon.jit
@@ -99,7 +125,12 @@ def _store(o, m, l, out, lse, plan, item, lane, WG: gl.constexpr, D: gl.constexp
 def _consume(
     q_smem,
     kv_smem,
-    bars,
+    q_full,
+    q_empty,
+    k_full,
+    k_empty,
+    v_full,
+    v_empty,
     plan,
     out,
     lse,
@@ -133,20 +164,20 @@ def _consume(
         whole_end = gl.load(seg + 3)
         bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
         low = gl.load(plan + gl.load(plan + 2) + bound)
-        high = gl.load(plan + gl.load(plan + 3) + bound)
+        width = gl.load(plan + gl.load(plan + 3) + bound) - low
         j = 0
         done = 0
         o = gl.zeros([64, D], gl.float32, O_LAYOUT)
-        mbarrier.wait(bars.index(0), 0)
-        mbarrier.wait(bars.index(4), 0)
+        mbarrier.wait(q_full.index(0), 0)
+        mbarrier.wait(k_full.index(0), 0)
         s = warpgroup_mma(
             q_smem.index(WG), kv_smem.index(0).permute((1, 0)), zero, use_acc=False, is_async=True
         )
         s = warpgroup_mma_wait(0, deps=[s])
-        mbarrier.arrive(bars.index(4 + STAGES))
+        mbarrier.arrive(k_empty.index(0))
         if (whole > 0) | (whole_end == 0):
             c = first + keys
-            s = gl.where((c[None, :] >= low[:, None]) & (c[None, :] < high[:, None]), s, float("-inf"))
+            s = gl.where(_inside(c, low, width), s, float("-inf"))
         p, m, l, alpha = _softmax(s, none, gl.zeros_like(none), SCALE2, P_LAYOUT, DTYPE)
         for step in range(1, total):
             j += 1
@@ -155,13 +186,13 @@ def _consume(
                 j = 0
                 index += 1
                 if index == index_end:  # on to the next item
-                    mbarrier.arrive(bars.index(2 + (done & 1)))
+                    mbarrier.arrive(q_empty.index(done & 1))
                     done += 1
                     fresh = 1
                     item += ITEM
                     index = gl.load(item + 3)
                     index_end = gl.load(item + 4)
-                    mbarrier.wait(bars.index(done & 1), (done >> 1) & 1)
+                    mbarrier.wait(q_full.index(done & 1), (done >> 1) & 1)
                 seg = plan + gl.load(plan + 1) + index * SEGMENT
                 first = gl.load(seg)
                 steps = gl.load(seg + 1)
@@ -169,27 +200,29 @@ def _consume(
                 whole_end = gl.load(seg + 3)
                 bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
                 low = gl.load(plan + gl.load(plan + 2) + bound)
-                high = gl.load(plan + gl.load(plan + 3) + bound)
+                width = gl.load(plan + gl.load(plan + 3) + bound) - low
             slot = step % STAGES
             before = (step - 1) % STAGES
             # scores of this step and the output of the step before run while this step's softmax is computed
-            mbarrier.wait(bars.index(4 + slot), (step // STAGES) & 1)
+            mbarrier.wait(k_full.index(slot), (step // STAGES) & 1)
             q = q_smem.index((done & 1) * 2 + WG)
             s = warpgroup_mma(q, kv_smem.index(slot).permute((1, 0)), zero, use_acc=False, is_async=True)
-            mbarrier.wait(bars.index(4 + 2 * STAGES + before), ((step - 1) // STAGES) & 1)
+            mbarrier.wait(v_full.index(before), ((step - 1) // STAGES) & 1)
             o = warpgroup_mma(p, kv_smem.index(STAGES + before), o, is_async=True)
             s = warpgroup_mma_wait(1, deps=[s])
-            mbarrier.arrive(bars.index(4 + STAGES + slot))
+            mbarrier.arrive(k_empty.index(slot))
             if (j < whole) | (j >= whole_end):
                 c = first + j * BLOCK_N + keys
-                s = gl.where((c[None, :] >= low[:, None]) & (c[None, :] < high[:, None]), s, float("-inf"))
+                s = gl.where(_inside(c, low, width), s, float("-inf"))
             m_before = m
             l_before = l
             m = gl.where(fresh == 1, none, m)
             l = gl.where(fresh == 1, gl.zeros_like(l), l)
             p_new, m, l, alpha = _softmax(s, m, l, SCALE2, P_LAYOUT, DTYPE)
+            if first < 0:
+                _end_block()
             o = warpgroup_mma_wait(0, deps=[o])
-            mbarrier.arrive(bars.index(4 + 3 * STAGES + before))
+            mbarrier.arrive(v_empty.index(before))
             if fresh == 1:
                 _store(o, m_before, l_before, out, lse, plan, item - ITEM, lane, WG, D)
                 o = gl.zeros([64, D], gl.float32, O_LAYOUT)
@@ -197,7 +230,7 @@ def _consume(
             p = p_new
         last = total - 1
         slot = last % STAGES
-        mbarrier.wait(bars.index(4 + 2 * STAGES + slot), (last // STAGES) & 1)
+        mbarrier.wait(v_full.index(slot), (last // STAGES) & 1)
         o = warpgroup_mma(p, kv_smem.index(STAGES + slot), o, is_async=True)
         o = warpgroup_mma_wait(0, deps=[o])
         _store(o, m, l, out, lse, plan, item, lane, WG, D)
@@ -222,23 +255,28 @@ def forward_kernel(
 ):
     q_smem = gl.allocate_shared_memory(q_desc.dtype, [4, 64, D], q_desc.layout)
     kv_smem = gl.allocate_shared_memory(k_desc.dtype, [2 * STAGES, BLOCK_N, D], k_desc.layout)
-    bars = gl.allocate_shared_memory(gl.int64, [4 + 4 * STAGES, 1], mbarrier.MBarrierLayout())
+    q_full = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
+    q_empty = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
+    k_full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    k_empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    v_full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    v_empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(2):
-        mbarrier.init(bars.index(i), count=1)
-        mbarrier.init(bars.index(2 + i), count=2)
+        mbarrier.init(q_full.index(i), count=1)
+        mbarrier.init(q_empty.index(i), count=2)
     for i in gl.static_range(STAGES):
-        mbarrier.init(bars.index(4 + i), count=1)
-        mbarrier.init(bars.index(4 + STAGES + i), count=2)
-        mbarrier.init(bars.index(4 + 2 * STAGES + i), count=1)
-        mbarrier.init(bars.index(4 + 3 * STAGES + i), count=2)
+        mbarrier.init(k_full.index(i), count=1)
+        mbarrier.init(k_empty.index(i), count=2)
+        mbarrier.init(v_full.index(i), count=1)
+        mbarrier.init(v_empty.index(i), count=2)
     gl.warp_specialize(
         [
-            (_consume, (q_smem, kv_smem, bars, plan, out, lse,
+            (_consume, (q_smem, kv_smem, q_full, q_empty, k_full, k_empty, v_full, v_empty, plan, out, lse,
                         0, SCALE2, BLOCK_N, D, STAGES, ITEM, SEGMENT, HEADER)),
-            (_consume, (q_smem, kv_smem, bars, plan, out, lse,
+            (_consume, (q_smem, kv_smem, q_full, q_empty, k_full, k_empty, v_full, v_empty, plan, out, lse,
                         1, SCALE2, BLOCK_N, D, STAGES, ITEM, SEGMENT, HEADER)),
-            (_produce, (q_desc, k_desc, v_desc, q_smem, kv_smem, bars, plan,
-                        GROUP, BLOCK_N, D, STAGES, ITEM, SEGMENT, HEADER)),
+            (_produce, (q_desc, k_desc, v_desc, q_smem, kv_smem, q_full, q_empty, k_full, k_empty, v_full,
+                        v_empty, plan, GROUP, BLOCK_N, D, STAGES, ITEM, SEGMENT, HEADER)),
         ],
         [4, 1],
         [240, 24],

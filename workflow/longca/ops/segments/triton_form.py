@@ -15,7 +15,7 @@ WARPS = 8
 def prepare(shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype) -> DevicePlan:
     """On a CPU, where only the interpreter runs, tiles are small: few tokens then cross many."""
     tile = Tile(128, 64, 3) if device.type == "cuda" else Tile(64, 32, 1)
-    return prepare_device(shape, masks, device, tile, tile, persistent=False)
+    return prepare_device(shape, masks, device, (tile,), tile, persistent=False)
 
 
 def forward(
