@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.distributed as dist
-from parallel_cases import Case, build, error, gather, local_inputs, oracle_of
+from parallel_cases import Case, build, error, gather, local_inputs, oracle_of, run_cases
 from worlds import exit_codes, run_world, start_world
 
 from longca.errors import LongcaError
@@ -132,6 +132,42 @@ def test_a_rank_that_raises_ends_all_ranks(mechanism, topology, tmp_path):
     codes = exit_codes(start_world(3, _one_fails, case, tmp_path, timeout_s=20), within_s=60)
     assert codes == [1, 1, 1]
     assert not list(tmp_path.glob("rank*.json"))
+
+
+def _next_case_runs(rank, case):
+    """What the failed case says on this rank, and the errors of the same case after it."""
+    try:
+        with Groups(case.topology, timeout=timedelta(seconds=3)) as groups:
+            mechanism = build(case, groups, _Failing(fails=rank == 1))
+            x = local_inputs(case, mechanism)
+            mechanism.forward(x["q"], x["k"], x["v"])
+            mechanism.backward(x["dout"])
+        said = "finished"
+    except (MemoryError, RuntimeError) as error:
+        said = type(error).__name__
+    return said, run_cases(rank, [case])[case.name]["errors"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "topology"),
+    [("ring_p2p", Topology(ring=3)), ("ring_allgather", Topology(ring=3)), ("loongtrain", Topology(1, 3, 3))],
+)
+def test_after_a_case_that_failed_the_next_one_runs_in_the_same_processes(mechanism, topology, tmp_path):
+    case = Case(mechanism, topology, "contiguous", "full")
+    said, errors = zip(*run_world(3, _next_case_runs, case, tmp_path), strict=True)
+    assert said[1] == "MemoryError"
+    assert said[0] == said[2] == "RuntimeError"
+    assert all(error < 5e-6 for rank in errors for error in rank.values())
+
+
+def _example(rank, code):
+    exec(code, {})
+
+
+def test_the_example_of_the_documentation_runs(repository, tmp_path):
+    text = (repository / "docs" / "context_parallel.md").read_text()
+    code = text.split("```python")[1].split("```")[0].replace('dist.init_process_group("gloo")', "")
+    run_world(4, _example, code, tmp_path)
 
 
 def _one_stays_away(rank, argument):
