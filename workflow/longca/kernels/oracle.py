@@ -80,7 +80,9 @@ def attend(
         delta = (out[:, rows] * dout_rows).sum(-1, keepdim=True)
         dp = dout_rows @ value.T
         _add_squares(p_rows[:, rows], p_columns[columns], p)
-        _add_squares(ds_rows[:, rows], ds_columns[columns], p * (dp.abs() + delta.abs()) * scale)
+        # dp and delta are sums of head_dim terms: where those cancel, their rounding does not.
+        typical = _row_size(v) * dout_rows.norm(dim=-1, keepdim=True) * head_dim**-0.5
+        _add_squares(ds_rows[:, rows], ds_columns[columns], p * (dp.abs() + delta.abs() + typical) * scale)
         ds = rounding(p * (dp - delta)) * scale
         dq[:, rows] = rounding(ds @ key)
         dk[columns] += ds.flatten(0, 1).T @ query.flatten(0, 1)
