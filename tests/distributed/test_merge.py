@@ -1,7 +1,12 @@
 """Partial attention merged in any number of parts is attention; no processes."""
 
+import json
 import math
+import os
+import subprocess
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -95,3 +100,38 @@ def test_no_partial_gives_nothing_and_one_is_handed_on():
     merged = MergedAttention()
     merged.add(q, torch.zeros(2, 3))
     assert merged.result(q)[0] is q
+
+
+def test_the_fused_kernel_merges_as_the_torch_form():
+    pytest.importorskip("triton")
+    run = subprocess.run(
+        [sys.executable, "merge_interpreted.py"],
+        cwd=Path(__file__).parent,
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    answers = json.loads(run.stdout)
+    assert len(answers) == 3
+    for answer in answers:
+        assert answer["out"] < 1e-6
+        assert answer["lse"] < 2e-5
+        assert answer["same_empty"]
+    assert answers[0]["empty"] >= 80
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_gpu_merges_as_a_cpu(dtype):
+    generator = torch.Generator().manual_seed(3)
+    out, part = torch.randn(2, 3, 1000, 128, generator=generator)
+    lse, part_lse = torch.randn(2, 3, 1000, generator=generator) * 20
+    lse[:, :100], part_lse[:, 50:200] = -math.inf, -math.inf
+    out[:, :100], part[:, 50:200] = 0.0, 0.0
+    on_gpu = [x.cuda() for x in (out, lse, part.to(dtype), part_lse)]
+    merge(*on_gpu)
+    merge(out, lse, part.to(dtype), part_lse)
+    torch.testing.assert_close(on_gpu[0].cpu(), out, rtol=0, atol=1e-5)
+    torch.testing.assert_close(on_gpu[1].cpu(), lse, rtol=0, atol=1e-4)

@@ -14,6 +14,11 @@ def merge(out: torch.Tensor, lse: torch.Tensor, part: torch.Tensor, part_lse: to
     lse' = max + log1p(exp(min - max)); out' = exp(lse - lse') out + exp(part_lse - lse') part, which is
     out + w (part - out) with w = exp(part_lse - lse'). Two empty partials stay 0 and -inf.
     """
+    if out.is_cuda and out.dtype == torch.float32:
+        from longca.parallel.merge_fused import merge_fused  # Triton is imported only where it is used
+
+        merge_fused(out, lse, part, part_lse)
+        return
     total = torch.logaddexp(lse, part_lse)
     weight = torch.where(part_lse == -torch.inf, 0.0, torch.exp(part_lse - total))
     out.lerp_(part.to(out.dtype), weight[..., None])
