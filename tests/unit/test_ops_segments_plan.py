@@ -55,6 +55,24 @@ def test_lowering_of_several_masks_is_theirs_one_after_another():
     assert_same(masks, 210, 180, (64, 32), True, 4)
 
 
+def test_full_slices_may_be_an_array():
+    slices = [(0, 20, 10, 40, "full"), (20, 60, 0, 20, "full"), (20, 60, 50, 60, "full")]
+    array = np.array([piece[:4] for piece in slices])
+    for a, b in zip(
+        vars(lower([slices, slices[:1]], 60, 16, 8, CPU)).values(),
+        vars(lower([array, array[:1]], 60, 16, 8, CPU)).values(),
+        strict=True,
+    ):
+        assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+    q, k = torch.randn(2, 60, 16), torch.randn(2, 60, 16)
+    outs = [
+        segments.forward(q, k, k, segments.plan(mask, 60, 60, 2, 2, 16, torch.float32, "cpu"))[0]
+        for mask in (slices, array, [slices, slices], [array, array])
+    ]
+    assert all(torch.equal(out, outs[0]) for out in outs[:2])
+    assert all(torch.equal(out, outs[2]) for out in outs[2:])
+
+
 @pytest.mark.parametrize("programs", [1, 5, 132])
 @pytest.mark.parametrize("masks", [1, 4])
 def test_every_step_of_every_head_is_dealt_once(programs, masks):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from longca.ops.segments.lowering import DeviceSegments, lower
-from longca.ops.segments.plan import Shape, SliceList
+from longca.ops.segments.plan import Shape, SliceList, all_full
 from longca.ops.segments.schedule import Schedule, schedule
 
 LOG2_E = 1.4426950408889634
@@ -63,7 +63,7 @@ def _fit(
 ) -> tuple[DeviceSegments, Tile]:
     best, rest = tiles[0], tiles[1:]
     rows = lower(masks, shape.queries, best.rows, best.columns, device)
-    if all(piece[4] == "full" for slices in masks for piece in slices):
+    if all_full(masks):
         for tile in rest:
             other = lower(masks, shape.queries, tile.rows, tile.columns, device)
             if _cells(other) < NARROW_CELLS * _cells(rows):

@@ -7,11 +7,14 @@ one a KV head; several masks are lowered together, as if their rows followed one
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-from longca.ops.segments.plan import SliceList
+from longca.ops.segments.plan import SliceList, all_full
 
 _FAR = 1 << 40
+# What a type keeps on the left and on the right of its diagonal.
+_REACH = {"full": (-_FAR, _FAR), "causal": (-_FAR, 0), "inv_causal": (0, _FAR), "bi_causal": (0, 0)}
 
 
 @dataclass(frozen=True)
@@ -108,23 +111,13 @@ def _row_intervals(
     Rows of mask m start at m * stride. Where all slices are full, the rows between two boundaries (of slices or
     tiles) are alike and stand for one another: a block map is lowered by blocks, not by rows.
     """
-    far = {
-        "full": (-_FAR, _FAR),
-        "causal": (-_FAR, 0),
-        "inv_causal": (0, _FAR),
-        "bi_causal": (0, 0),
-    }
-    table = [
-        (q0, q1, k0, k1, *far[kind], i * stride)
-        for i, slices in enumerate(masks)
-        for q0, q1, k0, k1, kind in slices
-    ]
-    q0, q1, k0, k1, left, right, base = torch.tensor(table, dtype=torch.int64).view(-1, 7).to(device).T
+    table = np.concatenate([_table(mask, i * stride) for i, mask in enumerate(masks)])
+    q0, q1, k0, k1, left, right, base = torch.from_numpy(table).to(device).T
     left, right = left + (k0 - q0), right + (k1 - q1)  # key >= query + left, key <= query + right
     if transpose:
         q0, q1, k0, k1, left, right = k0, k1, q0, q1, -right, -left
     end = len(masks) * stride
-    if all(row[4:6] == far["full"] for row in table):
+    if all_full(masks):
         edges = torch.arange(0, end + 1, tile_rows, device=device)
         cuts = torch.cat([q0 + base, q1 + base, edges]).unique()
     else:
@@ -145,6 +138,15 @@ def _row_intervals(
     first[1:] = (group[1:] != group[:-1]) | (low[1:] != high[:-1])
     group, low, high = group[first], low[first], high[first.roll(-1)]
     return cuts[group], cuts.diff()[group], low, high
+
+
+def _table(mask: SliceList, base: int) -> np.ndarray:
+    """int64 [n, 7]: q0, q1, k0, k1, what left and right of the diagonal is kept, the mask's first row."""
+    if isinstance(mask, np.ndarray):
+        rest = np.broadcast_to(np.array([*_REACH["full"], base], np.int64), (len(mask), 3))
+        return np.concatenate([mask.astype(np.int64), rest], 1)
+    rows = [(q0, q1, k0, k1, *_REACH[kind], base) for q0, q1, k0, k1, kind in mask]
+    return np.array(rows, np.int64).reshape(-1, 7)
 
 
 def _runs(tile: torch.Tensor, low: torch.Tensor, high: torch.Tensor, gap: int) -> torch.Tensor:

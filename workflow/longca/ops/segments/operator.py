@@ -1,5 +1,6 @@
 """The public calls: a functional pair, and attention that autograd and torch.compile take, as torch operators."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -17,7 +18,8 @@ def forward(
     float64). A row that keeps nothing has out 0 and lse -inf. Raises ValueError for tensors the plan is not for.
     """
     _check(plan, q=q, k=k, v=v)
-    return implementation(plan.backend).forward(q, k, v, plan)
+    with _on(plan.device):
+        return implementation(plan.backend).forward(q, k, v, plan)
 
 
 def backward(
@@ -37,7 +39,8 @@ def backward(
     _check(plan, q=q, k=k, v=v, out=out, dout=dout)
     if lse.shape != q.shape[:2] or not lse.is_contiguous():
         raise ValueError(f"lse is {tuple(lse.shape)}; the plan is for contiguous {tuple(q.shape[:2])}")
-    return implementation(plan.backend).backward(q, k, v, out, lse, dout, plan)
+    with _on(plan.device):
+        return implementation(plan.backend).backward(q, k, v, out, lse, dout, plan)
 
 
 def attention(
@@ -102,19 +105,20 @@ def _differentiate(
 _forward.register_autograd(_differentiate, setup_context=_save)
 
 
+def _on(device: torch.device) -> AbstractContextManager[object]:
+    """Kernels are launched on the current device: make it the tensors'."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
 def _check(plan: Plan, **tensors: torch.Tensor) -> None:
     shape = plan.shape
     wide = {"q", "out", "dout"}
     for name, x in tensors.items():
         heads, rows = (shape.q_heads, shape.queries) if name in wide else (shape.kv_heads, shape.keys)
-        if (
-            x.shape != (heads, rows, shape.head_dim)
-            or x.dtype != plan.dtype
-            or x.device.type != plan.device.type
-        ):
+        if x.shape != (heads, rows, shape.head_dim) or x.dtype != plan.dtype or x.device != plan.device:
             raise ValueError(
-                f"{name} is {tuple(x.shape)} {x.dtype} on {x.device.type}; the plan is for "
-                f"{(heads, rows, shape.head_dim)} {plan.dtype} on {plan.device.type}"
+                f"{name} is {tuple(x.shape)} {x.dtype} on {x.device}; the plan is for "
+                f"{(heads, rows, shape.head_dim)} {plan.dtype} on {plan.device}"
             )
         if not x.is_contiguous():
             raise ValueError(f"{name} is not contiguous")

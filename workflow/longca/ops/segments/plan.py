@@ -6,13 +6,16 @@ import math
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 
 Piece = tuple[int, int, int, int, str]
-SliceList = Sequence[Piece]
+# Pieces (q0, q1, k0, k1, type), or where all are full, and perhaps millions, an int64 array [n, 4] without the type.
+SliceList = Sequence[Piece] | np.ndarray
 
 BACKENDS = {
     "torch": "longca.ops.segments.torch_form",
@@ -73,13 +76,16 @@ def plan(
 ) -> Plan:
     """Prepares a mask for tensors of these shapes.
 
-    `slices`: (q0, q1, k0, k1, type) pieces of one mask, or one such list for each KV head.
+    `slices`: (q0, q1, k0, k1, type) pieces of one mask, or one such list for each KV head. A list whose pieces are
+    all full may be an int64 array [n, 4] instead: block maps have many.
     `backend`: torch, triton or gluon; chosen by the device when None. `scale`: head_dim ** -0.5
     when None. `deterministic`: gradients are bitwise the same every time, for seven products a step
     instead of five. Raises ValueError for heads that do not divide, a wrong number of masks, a
     scale that is not positive, or a backend that cannot serve.
     """
     device = torch.device(device)
+    if device.type == "cuda" and device.index is None:
+        device = torch.device("cuda", torch.cuda.current_device())
     masks = _masks(slices)
     if q_heads % kv_heads:
         raise ValueError(f"q_heads {q_heads} is no multiple of kv_heads {kv_heads}")
@@ -103,7 +109,8 @@ def choose_backend(shape: Shape, dtype: torch.dtype, device: torch.device) -> st
         or shape.head_dim not in (64, 128)
     ):
         return "torch"
-    return "gluon" if torch.cuda.get_device_capability(device) == (9, 0) else "triton"
+    hopper = torch.version.hip is None and torch.cuda.get_device_capability(device) == (9, 0)
+    return "gluon" if hopper else "triton"
 
 
 def implementation(backend: str) -> ModuleType:
@@ -111,7 +118,15 @@ def implementation(backend: str) -> ModuleType:
     return importlib.import_module(BACKENDS[backend])
 
 
+def all_full(masks: Sequence[SliceList]) -> bool:
+    """Whether every piece keeps all its cells."""
+    return all(isinstance(mask, np.ndarray) or all(piece[4] == "full" for piece in mask) for mask in masks)
+
+
 def _masks(slices: SliceList | Sequence[SliceList]) -> list[SliceList]:
-    if slices and not isinstance(slices[0][0] if slices[0] else (), int):
-        return list(slices)  # type: ignore[arg-type]
-    return [slices]  # type: ignore[list-item]
+    """One mask or several, as a list: a mask's first piece starts with a number."""
+    several = False
+    if not isinstance(slices, np.ndarray) and len(slices):
+        first = slices[0]
+        several = isinstance(first, np.ndarray) or not len(first) or not isinstance(first[0], Integral)
+    return list(slices) if several else [slices]  # type: ignore[arg-type, list-item]

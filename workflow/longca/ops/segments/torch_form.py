@@ -38,7 +38,8 @@ class _Chunk:
 
 def prepare(shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype) -> TorchPlan:
     """Lowers the masks on the host."""
-    return TorchPlan(tuple(lower(m, shape.queries, shape.keys, TILE_QUERIES, TILE_KEYS) for m in masks))
+    pieces = ([(*row, "full") for row in m.tolist()] if isinstance(m, np.ndarray) else m for m in masks)
+    return TorchPlan(tuple(lower(m, shape.queries, shape.keys, TILE_QUERIES, TILE_KEYS) for m in pieces))
 
 
 def forward(

@@ -1,6 +1,7 @@
 """The portable backend: any GPU that Triton knows, and its interpreter on a CPU."""
 
 import torch
+from triton.runtime import driver
 
 from longca.ops.segments import host
 from longca.ops.segments.device_plan import LOG2_E, DevicePlan, Tile
@@ -10,12 +11,23 @@ from longca.ops.segments.triton_backward import backward_kernel
 from longca.ops.segments.triton_forward import forward_kernel
 
 WARPS = 8
+FORWARD_TILE = Tile(128, 64, 3)
+# By the shared memory a block may have: compiled for head_dim 128, the first takes up to 194 KiB on Hopper and 113 KiB
+# on Ampere, the second 73 KiB there, the third 53 KiB.
+BACKWARD_TILES = ((160 << 10, Tile(128, 64, 3)), (96 << 10, Tile(64, 64, 2)), (0, Tile(64, 32, 2)))
 
 
 def prepare(shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype) -> DevicePlan:
     """On a CPU, where only the interpreter runs, tiles are small: few tokens then cross many."""
-    tile = Tile(128, 64, 3) if device.type == "cuda" else Tile(64, 32, 1)
-    return prepare_device(shape, masks, device, (tile,), tile, persistent=False)
+    if device.type == "cuda":
+        shared = driver.active.utils.get_device_properties(device.index)["max_shared_mem"]
+        forward_tile, backward_tile = (
+            FORWARD_TILE,
+            next(tile for least, tile in BACKWARD_TILES if shared >= least),
+        )
+    else:
+        forward_tile = backward_tile = Tile(64, 32, 1)
+    return prepare_device(shape, masks, device, (forward_tile,), backward_tile, persistent=False)
 
 
 def forward(
