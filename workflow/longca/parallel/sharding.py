@@ -16,7 +16,8 @@ from longca.parallel.shards import Piece, Shard, joined
 from longca.parallel.work import row_areas
 
 ALIGN = 128  # chunks of `balanced` start at whole tiles of a kernel where the sequence is long enough
-CHUNKS_EACH = 16  # chunks a rank gets in `balanced`
+CHUNKS_EACH = 16  # chunks a rank gets in `balanced`, about
+HEAVY = 4  # a chunk with more than this part of a rank's mean work is cut
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,27 @@ def document_zigzag(seqlen: int, ring: int, slices: Sequence[Slice], documents: 
 
 
 def balanced(seqlen: int, ring: int, slices: Sequence[Slice], documents: Sequence[int]) -> list[Shard]:
-    """Equal work and equally many chunks a rank for any mask, by the exact area of each chunk."""
-    chunk = -(-seqlen // (ring * CHUNKS_EACH))
-    if chunk >= ALIGN:
-        chunk = chunk // ALIGN * ALIGN
-    parts = [Piece(begin, min(begin + chunk, seqlen)) for begin in range(0, seqlen, chunk)]
+    """Equal work a rank for any mask, by the exact area of each chunk; rows as equal as that leaves them.
+
+    Chunks with more than their share of the work are halved, down to a tile.
+    """
+    size = -(-seqlen // (ring * CHUNKS_EACH))
+    least = ALIGN if size >= ALIGN else 1
+    size = size // least * least
     below = [0, *accumulate(row_areas(slices, seqlen).tolist())]
-    owners = deal_chunks([below[part.end] - below[part.begin] for part in parts], ring)
+    share = below[-1] / (ring * HEAVY)
+    pending = [(begin, min(begin + size, seqlen)) for begin in range(0, seqlen, size)]
+    parts: list[Piece] = []
+    while pending:
+        begin, end = pending.pop()
+        half = (end - begin) // 2 // least * least
+        if half and below[end] - below[begin] > share:
+            pending += [(begin, begin + half), (begin + half, end)]
+        else:
+            parts.append(Piece(begin, end))
+    parts.sort()
+    areas = [below[part.end] - below[part.begin] for part in parts]
+    owners = deal_chunks(areas, [part.rows for part in parts], ring)
     return [
         joined(part for part, owner in zip(parts, owners, strict=True) if owner == r) for r in range(ring)
     ]

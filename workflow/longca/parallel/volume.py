@@ -10,7 +10,6 @@ from longca.parallel.topology import Topology
 
 
 def sent_bytes(
-    mechanism: str,
     topology: Topology,
     tokens: int,
     q_heads: int,
@@ -21,6 +20,8 @@ def sent_bytes(
 ) -> int:
     """Bytes sent by a rank of `tokens` tokens, equal on all ranks, in a forward or a backward pass.
 
+    The topology tells the mechanism: ring_p2p, ring_allgather and loongtrain's double ring send equally much.
+
     All-to-all over U: (U - 1) / U * t D e (2 q_heads + 2 kv'), kv' = lcm(kv_heads, U). Ring over R, or gather:
     (R - 1) * 2 t kv' D e forward; a backward sends KV again and as many dKV in exact precision.
     """
@@ -30,4 +31,4 @@ def sent_bytes(
     # A ring shard has U t tokens of kv' / U heads.
     numbers = (topology.ring - 1) * 2 * tokens * replicated * head_dim
     each = element_bytes if pass_ == "forward" else element_bytes + max(4, element_bytes)
-    return (exchanged if mechanism in ("ulysses", "usp", "loongtrain") else 0) + numbers * each
+    return exchanged + numbers * each
