@@ -1,250 +1,19 @@
 """The Hopper backward kernel: a producer warp copies tiles, two warpgroups of 64 keys each compute.
 
-An item is a tile of 128 keys of one KV head and some of its query heads; a step is BLOCK_M queries
-of one of them. Scores are computed transposed, so that dK and dV take them from registers. dQ needs
-all 128 keys: both warpgroups leave their dS in shared memory, and each computes half of the step's
-dQ and adds it to the sum in global memory.
+An item is a tile of 128 keys of one KV head and some of its query heads; a step is BLOCK_M queries of one of them.
 """
-# ruff: noqa: N803, N806, SIM113
+
+# ruff: noqa: N803, N806
 # mypy: ignore-errors
 
-import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language import _core
-from triton.experimental.gluon.language.nvidia.hopper import (
-    fence_async_shared,
-    mbarrier,
-    tma,
-    warpgroup_mma,
-    warpgroup_mma_wait,
-)
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
-# full: a copy has landed; empty: both warpgroups are done with it; ds_full: both have left their dS.
+from longca.ops.segments.gluon_backward_consumer import consume
+from longca.ops.segments.gluon_backward_producer import produce
 
-
-@_core.builtin
-def _tma_reduce_add(desc, coord, source, _semantic=None):
-    """cp.reduce.async.bulk.tensor .add: Gluon's builder has it, its Python names lack it in Triton 3.6."""
-    coord = _semantic._convert_to_ir_values(coord, require_i64=False)
-    _semantic.builder.create_async_tma_reduce(
-        triton._C.libtriton.ir.DESCRIPTOR_REDUCE_KIND.ADD, desc.handle, coord, source.handle
-    )
-
-
-@gluon.jit
-def _produce(
-    q_desc,
-    do_desc,
-    k_desc,
-    v_desc,
-    start_desc,
-    delta_desc,
-    qdo_smem,
-    kv_smem,
-    stat_smem,
-    kv_full,
-    kv_empty,
-    step_full,
-    step_empty,
-    plan,
-    stat_rows,
-    BLOCK_M: gl.constexpr,
-    D: gl.constexpr,
-    STAGES: gl.constexpr,
-    ITEM: gl.constexpr,
-    SEGMENT: gl.constexpr,
-    HEADER: gl.constexpr,
-):
-    step = 0
-    done = 0
-    items = plan + gl.load(plan)
-    segments = plan + gl.load(plan + 1)
-    q_rows = gl.load(plan + 4)
-    k_rows = gl.load(plan + 5)
-    mine = plan + HEADER + gl.program_id(0) * 2
-    for index in range(gl.load(mine), gl.load(mine + 2)):
-        item = items + index * ITEM
-        row0 = gl.load(item)
-        kv = gl.load(item + 2)
-        begin = gl.load(item + 3)
-        end = gl.load(item + 4)
-        head0 = gl.load(item + 6)
-        heads = gl.load(item + 7)
-        mbarrier.wait(kv_empty.index(0), (done & 1) ^ 1)
-        mbarrier.expect(kv_full.index(0), 2 * 128 * D * 2)
-        tma.async_copy_global_to_shared(k_desc, [kv * k_rows + row0, 0], kv_full.index(0), kv_smem.index(0))
-        tma.async_copy_global_to_shared(v_desc, [kv * k_rows + row0, 0], kv_full.index(0), kv_smem.index(1))
-        for head in range(head0, head0 + heads):
-            for s in range(begin, end):
-                first = gl.load(segments + s * SEGMENT)
-                steps = gl.load(segments + s * SEGMENT + 1)
-                for j in range(steps):
-                    slot = step % STAGES
-                    phase = (step // STAGES) & 1
-                    row = head * q_rows + first + j * BLOCK_M
-                    stat = head * stat_rows + first + j * BLOCK_M
-                    full = step_full.index(slot)
-                    mbarrier.wait(step_empty.index(slot), phase ^ 1)
-                    mbarrier.expect(full, 2 * (BLOCK_M * D * 2 + BLOCK_M * 4))
-                    tma.async_copy_global_to_shared(q_desc, [row, 0], full, qdo_smem.index(slot))
-                    tma.async_copy_global_to_shared(start_desc, [stat], full, stat_smem.index(slot))
-                    tma.async_copy_global_to_shared(do_desc, [row, 0], full, qdo_smem.index(STAGES + slot))
-                    tma.async_copy_global_to_shared(delta_desc, [stat], full, stat_smem.index(STAGES + slot))
-                    step += 1
-        done += 1
-
-
-@gluon.jit
-def _spread(line, LAYOUT: gl.constexpr, COLUMNS: gl.constexpr):
-    """A line of shared memory in every row. The copies must exist before the product that starts from them is issued:
-    left to the compiler they come after, and it waits for the products in flight."""
-    x = line.load(gl.SliceLayout(0, LAYOUT))[None, :].broadcast_to([64, COLUMNS])
-    return gl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], gl.float32, is_pure=False, pack=1)
-
-
-@gluon.jit
-def _consume(
-    dq_desc,
-    qdo_smem,
-    kv_smem,
-    stat_smem,
-    ds_smem,
-    dq_smem,
-    kv_full,
-    kv_empty,
-    ds_full,
-    step_full,
-    step_empty,
-    plan,
-    dk_out,
-    dv_out,
-    parts,
-    WG: gl.constexpr,
-    SCALE: gl.constexpr,
-    SUM_QUERIES: gl.constexpr,
-    BLOCK_M: gl.constexpr,
-    D: gl.constexpr,
-    STAGES: gl.constexpr,
-    ITEM: gl.constexpr,
-    SEGMENT: gl.constexpr,
-    HEADER: gl.constexpr,
-):
-    SCALE2: gl.constexpr = SCALE * 1.4426950408889634
-    # A step's dQ is cut between the warpgroups by columns; by rows where half a row would split a swizzled line.
-    DQ_ROWS: gl.constexpr = BLOCK_M if D == 128 else BLOCK_M // 2
-    DQ_COLUMNS: gl.constexpr = D // 2 if D == 128 else D
-    DQ_ROW0: gl.constexpr = 0 if D == 128 else WG * DQ_ROWS
-    DQ_COLUMN0: gl.constexpr = WG * DQ_COLUMNS if D == 128 else 0
-    S_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
-    O_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
-    DQ_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DQ_COLUMNS, 16])
-    P_LAYOUT: gl.constexpr = gl.DotOperandLayout(0, O_LAYOUT, 2)
-    DTYPE: gl.constexpr = qdo_smem.dtype
-    lane = WG * 64 + gl.arange(0, 64, gl.SliceLayout(1, S_LAYOUT))
-    queries = gl.arange(0, BLOCK_M, gl.SliceLayout(0, S_LAYOUT))
-    zero_dq = gl.zeros([DQ_ROWS, DQ_COLUMNS], gl.float32, DQ_LAYOUT)
-    k_own = kv_smem.index(0).slice(WG * 64, 64, 0)
-    v_own = kv_smem.index(1).slice(WG * 64, 64, 0)
-    k_columns = kv_smem.index(0).slice(DQ_COLUMN0, DQ_COLUMNS, 1)
-    dq_own = dq_smem.index(WG)
-    step = 0
-    done = 0
-    mine = plan + HEADER + gl.program_id(0) * 2
-    for index in range(gl.load(mine), gl.load(mine + 2)):
-        item = plan + gl.load(plan) + index * ITEM
-        begin = gl.load(item + 3)
-        end = gl.load(item + 4)
-        head0 = gl.load(item + 6)
-        heads = gl.load(item + 7)
-        here = gl.load(item + 1) - gl.load(item)
-        dk = gl.zeros([64, D], gl.float32, O_LAYOUT)
-        dv = gl.zeros([64, D], gl.float32, O_LAYOUT)
-        mbarrier.wait(kv_full.index(0), done & 1)
-        for head in range(head0, head0 + heads):
-            q_row = head * gl.load(plan + 4)
-            for s in range(begin, end):
-                seg = plan + gl.load(plan + 1) + s * SEGMENT
-                first = gl.load(seg)
-                steps = gl.load(seg + 1)
-                whole = gl.load(seg + 2)
-                whole_end = gl.load(seg + 3)
-                bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
-                low = gl.load(plan + gl.load(plan + 2) + bound)
-                # keys past the tile's end must keep nothing, or they would reach dQ
-                width = gl.where(lane < here, gl.load(plan + gl.load(plan + 3) + bound) - low, 0)
-                for j in range(steps):
-                    slot = step % STAGES
-                    phase = (step // STAGES) & 1
-                    row = first + j * BLOCK_M
-                    mbarrier.wait(step_full.index(slot), phase)
-                    q = qdo_smem.index(slot)
-                    do = qdo_smem.index(STAGES + slot)
-                    # the sums start at -lse / scale and -delta, so that neither waits in registers
-                    st = _spread(stat_smem.index(slot), S_LAYOUT, BLOCK_M)
-                    dpt = _spread(stat_smem.index(STAGES + slot), S_LAYOUT, BLOCK_M)
-                    st = warpgroup_mma(k_own, q.permute((1, 0)), st, is_async=True)
-                    dpt = warpgroup_mma(v_own, do.permute((1, 0)), dpt, is_async=True)
-                    st = warpgroup_mma_wait(1, deps=[st])
-                    pt = gl.exp2(st * SCALE2)
-                    if (j < whole) | (j >= whole_end):
-                        c = row + queries
-                        offset = (c[None, :] - low[:, None]).to(
-                            gl.uint32
-                        )  # one unsigned compare tests both ends
-                        pt = gl.where(offset < width.to(gl.uint32)[:, None], pt, 0.0)
-                    pb = gl.convert_layout(pt.to(DTYPE), P_LAYOUT)
-                    dpt = warpgroup_mma_wait(0, deps=[dpt])
-                    dv = warpgroup_mma(pb, do, dv, is_async=True)
-                    dst = (pt * dpt).to(DTYPE)
-                    if SUM_QUERIES:
-                        ds = ds_smem.index(step % 2)
-                        ds.slice(WG * 64, 64, 0).store(dst)
-                        fence_async_shared()
-                        mbarrier.arrive(ds_full.index(step % 2))
-                        mbarrier.wait(ds_full.index(step % 2), (step // 2) & 1)
-                        ds_rows = ds.slice(DQ_ROW0, DQ_ROWS, 1).permute((1, 0))
-                        dq = warpgroup_mma(ds_rows, k_columns, zero_dq, use_acc=False, is_async=True)
-                        # dK runs while dQ leaves
-                        dk = warpgroup_mma(gl.convert_layout(dst, P_LAYOUT), q, dk, is_async=True)
-                        dv, dq = warpgroup_mma_wait(1, deps=[dv, dq])
-                        tma.store_wait(0)
-                        dq_own.store(dq)
-                        fence_async_shared()
-                        _tma_reduce_add(dq_desc, [q_row + row + DQ_ROW0, DQ_COLUMN0], dq_own)
-                    else:
-                        dk = warpgroup_mma(gl.convert_layout(dst, P_LAYOUT), q, dk, is_async=True)
-                        dv = warpgroup_mma_wait(1, deps=[dv])
-                    dk = warpgroup_mma_wait(0, deps=[dk])
-                    mbarrier.arrive(step_empty.index(slot))
-                    step += 1
-        mbarrier.arrive(kv_empty.index(0))
-        done += 1
-        _store(dk, dv, dk_out, dv_out, parts, plan, plan + gl.load(plan) + index * ITEM, WG, SCALE, D)
-    tma.store_wait(0)
-
-
-@gluon.jit
-def _store(dk, dv, dk_out, dv_out, parts, plan, item, WG: gl.constexpr, SCALE: gl.constexpr, D: gl.constexpr):
-    O_LAYOUT: gl.constexpr = dk.type.layout
-    STORE: gl.constexpr = gl.BlockedLayout([1, 8], [256 // D, D // 8], [4, 1], [1, 0])
-    row0 = gl.load(item)
-    row1 = gl.load(item + 1)
-    kv = gl.load(item + 2)
-    slot = gl.load(item + 8)
-    if slot < 0:
-        row = row0 + WG * 64 + gl.arange(0, 64, gl.SliceLayout(1, STORE))
-        column = gl.arange(0, D, gl.SliceLayout(0, STORE))
-        at = (kv * gl.load(plan + 5) + row[:, None]).to(gl.int64) * D + column[None, :]
-        inside = (row < row1)[:, None]
-        gl.store(dk_out + at, gl.convert_layout((dk * SCALE).to(dk_out.dtype.element_ty), STORE), mask=inside)
-        gl.store(dv_out + at, gl.convert_layout(dv.to(dk_out.dtype.element_ty), STORE), mask=inside)
-    else:
-        part_row = WG * 64 + gl.arange(0, 64, gl.SliceLayout(1, O_LAYOUT))
-        part_column = gl.arange(0, D, gl.SliceLayout(0, O_LAYOUT))
-        part_at = slot.to(gl.int64) * (2 * 128 * D) + part_row[:, None] * D + part_column[None, :]
-        gl.store(parts + part_at, dk)
-        gl.store(parts + part_at + 128 * D, dv)
+# Barriers: see gluon_forward; "ds_full", both warpgroups have left their dS.
 
 
 @gluon.jit
@@ -292,13 +61,13 @@ def backward_kernel(
         mbarrier.init(step_empty.index(i), count=2)
     gl.warp_specialize(
         [
-            (_consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
+            (consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
                         step_full, step_empty, plan, dk_out, dv_out, parts,
                         0, SCALE, SUM_QUERIES, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
-            (_consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
+            (consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
                         step_full, step_empty, plan, dk_out, dv_out, parts,
                         1, SCALE, SUM_QUERIES, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
-            (_produce, (q_desc, do_desc, k_desc, v_desc, start_desc, delta_desc, qdo_smem, kv_smem, stat_smem,
+            (produce, (q_desc, do_desc, k_desc, v_desc, start_desc, delta_desc, qdo_smem, kv_smem, stat_smem,
                         kv_full, kv_empty, step_full, step_empty,
                         plan, stat_rows, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
         ],
