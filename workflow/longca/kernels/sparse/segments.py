@@ -12,7 +12,7 @@ def prepare(case: Case, mask: BlockMap, tensors: Tensors) -> Prepared:
 
     q = tensors.q
     shape = (case.seqlen, case.seqlen, case.q_heads, case.kv_heads, case.head_dim)
-    planned = plan([mask.slices(head) for head in range(case.kv_heads)], *shape, q.dtype, q.device)
+    planned = plan([mask.rectangles(head) for head in range(case.kv_heads)], *shape, q.dtype, q.device)
     return prepared(
         lambda q, k, v: attention(q, k, v, planned)[0], tensors, "hsd", f"{planned.backend}, segments"
     )

@@ -61,12 +61,12 @@ class BlockMap:
         start = np.append(0, np.cumsum(self.column_sizes[head]))
         return row, start[first], start[end]
 
-    def slices(self, head: int) -> list[Slice]:
-        """A head's map as full slices, one a run of kept blocks."""
+    def rectangles(self, head: int) -> np.ndarray:
+        """int64 [runs, 4] of q0, q1, k0, k1: a head's map as rectangles, one a run of kept blocks."""
         stop = np.cumsum(self.row_sizes[head])
         row, first, end = self.runs(head)
-        top, bottom = (stop - self.row_sizes[head])[row], stop[row]
-        return [
-            Slice(*values, "full")
-            for values in zip(top.tolist(), bottom.tolist(), first.tolist(), end.tolist(), strict=True)
-        ]
+        return np.stack([(stop - self.row_sizes[head])[row], stop[row], first, end], axis=1)
+
+    def slices(self, head: int) -> list[Slice]:
+        """A head's map as full slices, one a run of kept blocks."""
+        return [Slice(*rectangle, "full") for rectangle in self.rectangles(head).tolist()]
