@@ -32,7 +32,7 @@ class Groups:
         self.traffic = Traffic()
         self._timeout = timeout
         self._open: list[dist.ProcessGroup] = []
-        members, window = topology.window_size, topology.windows
+        members, windows = topology.window_size, topology.windows
         self.ulysses = self._link(
             [[topology.rank(u, r) for u in range(topology.ulysses)] for r in range(topology.ring)]
         )
@@ -41,15 +41,15 @@ class Groups:
         if topology.double_ring:
             self.across = self._link([ring[m::members] for ring in rings for m in range(members)])
             self.window = self._link(
-                [ring[n * members : (n + 1) * members] for ring in rings for n in range(window)]
+                [ring[n * members : (n + 1) * members] for ring in rings for n in range(windows)]
             )
-        elif window > 1:
+        elif windows > 1:
             self.across, self.window = self.ring, self._alone()
         else:
             self.across, self.window = self._alone(), self.ring
 
     def close(self) -> None:
-        """Gives the groups back; pending sends to a rank that is gone end with an error there."""
+        """Gives the groups back. What a peer still waits for from this rank ends with an error there."""
         while self._open:
             dist.destroy_process_group(self._open.pop())
 

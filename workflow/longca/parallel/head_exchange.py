@@ -62,6 +62,16 @@ class HeadExchange:
         return moving
 
     @property
+    def ranks(self) -> int:
+        """Ranks that share the shard: U."""
+        return self._link.size
+
+    @property
+    def rows(self) -> int:
+        """Rows of the shard."""
+        return self._spans[-1][1]
+
+    @property
     def own_span(self) -> tuple[int, int]:
         """The rows of the shard that this rank holds."""
         return self._spans[self._link.index]

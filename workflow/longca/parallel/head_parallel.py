@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from longca.parallel.communication import Moving
-from longca.parallel.head_exchange import HeadExchange
+from longca.parallel.head_exchange import HeadExchange, replicated_kv_heads
 from longca.parallel.local import LocalCall, Pair, SequencePart, Triple
 from longca.parallel.merge import exact_dtype
 from longca.parallel.spread import Saved
@@ -18,24 +18,16 @@ from longca.parallel.spread import Saved
 class HeadParallel:
     """A Spread over U ranks that share a ring shard.
 
-    part: made for the heads of one chunk. rows: of the ring shard. q_heads, kv_heads: of the whole; replicated:
-    KV heads after repeating each so that U divides them.
+    part: made for the heads of one of `chunks` chunks of a rank's heads.
     """
 
     def __init__(
-        self,
-        exchange: HeadExchange,
-        part: SequencePart,
-        ranks: int,
-        rows: int,
-        heads: tuple[int, int],
-        replicated: int,
-        chunks: int,
+        self, exchange: HeadExchange, part: SequencePart, q_heads: int, kv_heads: int, chunks: int
     ) -> None:
-        self._exchange, self._part, self._rows, self._chunks = exchange, part, rows, chunks
-        self._q_heads, self._kv_heads = heads
-        self._ranks, self._replicated = ranks, replicated
-        self._q_each, self._kv_each = self._q_heads // ranks, replicated // ranks
+        self._exchange, self._part, self._chunks = exchange, part, chunks
+        self._q_heads, self._kv_heads = q_heads, kv_heads
+        self._replicated = replicated_kv_heads(q_heads, kv_heads, exchange.ranks)
+        self._q_each, self._kv_each = q_heads // exchange.ranks, self._replicated // exchange.ranks
 
     @property
     def calls(self) -> list[LocalCall]:
@@ -45,7 +37,7 @@ class HeadParallel:
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, Saved]:
         """See Spread. Saved are, of the shard and this rank's heads: q, k, v, out, lse."""
         wide = tuple(
-            x.new_empty((heads, self._rows, x.shape[2]))
+            x.new_empty((heads, self._exchange.rows, x.shape[2]))
             for x, heads in ((q, self._q_each), (k, self._kv_each), (v, self._kv_each))
         )
         out = torch.empty_like(q)
@@ -118,7 +110,7 @@ class HeadParallel:
     def _head_of(self, each: int, chunk: int, local: torch.Tensor | None = None) -> Callable[[int, int], int]:
         """Which head is head j of a peer's chunk; of `local`, whose heads may be fewer than the repeated ones."""
         first = chunk * (each // self._chunks)
-        repeats = 1 if local is None else each * self._ranks // local.shape[0]
+        repeats = 1 if local is None else each * self._exchange.ranks // local.shape[0]
         return lambda peer, j: (peer * each + first + j) // repeats
 
     def _summed(self, gradient: torch.Tensor) -> torch.Tensor:

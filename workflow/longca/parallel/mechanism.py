@@ -128,13 +128,6 @@ def _spread(form: Form, groups: Groups, setting: Setting, head_chunks: int) -> S
     if head_chunks < 1 or kv_each % head_chunks:
         raise LongcaError(f"head_chunks={head_chunks}: must divide the {kv_each} KV heads of a rank")
     chunk = replace(setting, q_heads=q_each // head_chunks, kv_heads=kv_each // head_chunks)
-    shard = setting.sharding.shards[ring]
-    return HeadParallel(
-        HeadExchange(groups.ulysses, shard.spans(topology.ulysses)),
-        form.sequence(groups, ring, chunk),
-        ranks=topology.ulysses,
-        rows=shard.rows,
-        heads=(setting.q_heads, setting.kv_heads),
-        replicated=replicated,
-        chunks=head_chunks,
-    )
+    exchange = HeadExchange(groups.ulysses, setting.sharding.shards[ring].spans(topology.ulysses))
+    part = form.sequence(groups, ring, chunk)
+    return HeadParallel(exchange, part, setting.q_heads, setting.kv_heads, head_chunks)
