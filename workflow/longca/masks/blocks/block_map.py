@@ -69,4 +69,4 @@ class BlockMap:
 
     def slices(self, head: int) -> list[Slice]:
         """A head's map as full slices, one a run of kept blocks."""
-        return [Slice(*rectangle, "full") for rectangle in self.rectangles(head).tolist()]
+        return [Slice(q0, q1, k0, k1, "full") for q0, q1, k0, k1 in self.rectangles(head).tolist()]
