@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -28,14 +28,32 @@ class Job(BaseModel):
     kept_cases: _Count
 
 
-def read_jobs(study: Study) -> list[Job]:
-    """Every job of a study, in the order of its files. Raises LongcaError naming a bad file and line."""
-    files = sorted((results_of(study) / "jobs").rglob("*.jsonl"))
-    return [job for file in files for job in _read(file)]
+class Accounts(NamedTuple):
+    """A study's jobs, and where lines stand that are no job's account, as file:line."""
+
+    jobs: list[Job]
+    skipped: list[str]
 
 
-def overhead(jobs: Sequence[Job]) -> list[str]:
-    """Sentences on what the jobs cost: start and share of those that timed something, the total of all."""
+def read_jobs(study: Study) -> Accounts:
+    """Every job of a study, in the order of its files. Raises LongcaError for a file that cannot be read.
+
+    A killed job leaves a torn line, which the next one may write on. No measurement is lost with it, so lines
+    that cannot be read are skipped, and told.
+    """
+    accounts = Accounts([], [])
+    for file in sorted((results_of(study) / "jobs").rglob("*.jsonl")):
+        _read(file, accounts)
+    return accounts
+
+
+def overhead(accounts: Accounts) -> list[str]:
+    """Sentences on what the jobs cost, and on how many lines of their accounts were skipped."""
+    return [*_costs(accounts.jobs), *_skips(accounts.skipped)]
+
+
+def _costs(jobs: Sequence[Job]) -> list[str]:
+    """Start and share of the jobs that timed something, the total of all."""
     timed = [(job.to_first_measurement_s, job) for job in jobs if job.to_first_measurement_s is not None]
     wall = sum(job.wall_s for job in jobs)
     if not timed or not wall:
@@ -62,20 +80,23 @@ def _median(named: list[tuple[float, str]]) -> float:
     return statistics.median(value for value, _ in named)
 
 
-def _read(file: Path) -> list[Job]:
+def _skips(places: Sequence[str]) -> list[str]:
+    if not places:
+        return []
+    lines = "1 line that is" if len(places) == 1 else f"{len(places)} lines that are"
+    return [f"Left out of this: {lines} no whole account of a job, first {places[0]}."]
+
+
+def _read(file: Path, accounts: Accounts) -> None:
+    """Add what a file has, to the jobs and to the skipped lines."""
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = file.read_bytes().split(b"\n")
+    except OSError as error:
         raise LongcaError(f"{file}: cannot be read: {error}") from error
-    lines = text.split("\n")
-    # A job killed while it wrote leaves a line without its end: it is no job's account.
-    whole = lines[:-1]
-    jobs = []
-    for number, line in enumerate(whole, 1):
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
-            jobs.append(Job.model_validate_json(line))
-        except ValidationError as error:
-            mistake = error.errors()[0]
-            key = ".".join(map(str, mistake["loc"])) or "line"
-            raise LongcaError(f"{file}:{number}: {key}: {mistake['msg']}") from error
-    return jobs
+            accounts.jobs.append(Job.model_validate_json(line))
+        except ValidationError:
+            accounts.skipped.append(f"{file}:{number}")
