@@ -7,6 +7,7 @@ import pytest
 from reporting_records import by_kernel, dense_study, write_records
 
 from longca.kernels.interface import Support
+from longca.kernels.registry import KernelModuleError
 from longca.reporting import support
 from longca.reporting.long import Row, read_rows
 from longca.reporting.names import table_file
@@ -106,3 +107,26 @@ def test_a_reader_sees_the_reason_in_the_row() -> None:
     ) in section.rows
     assert ("naive", "full", "supported", "ok", "–") in section.rows
     assert all(text for row in section.rows for text in row)
+
+
+def test_a_kernel_that_cannot_be_imported_is_missing_and_the_others_stand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = []
+
+    def load(family: str, name: str) -> SimpleNamespace:
+        tried.append(name)
+        if name == "sdpa":
+            raise KernelModuleError("kernel sdpa: ModuleNotFoundError: No module named 'theirs'")
+        return SimpleNamespace(support=DECLARED[name])
+
+    monkeypatch.setattr(support, "load_kernel", load)
+    study = dense_study(passes=["forward", "backward"])
+    write_records(study, by_kernel(sdpa={"status": "missing", "reason": "No module named 'theirs'"}))
+    found = rows(study)
+    absent = found["sdpa", "causal", "forward", "cpu"]
+    assert (absent["declared"], absent["measured"]) == ("missing", "missing")
+    assert absent["declared_reason"] == "kernel sdpa: ModuleNotFoundError: No module named 'theirs'"
+    assert found["naive", "causal", "forward", "cpu"]["declared"] == "supported"
+    # An import that fails may be slow: each kernel once.
+    assert sorted(tried) == ["naive", "sdpa"]

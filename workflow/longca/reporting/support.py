@@ -5,7 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from longca.kernels.registry import load_kernel
+from longca.kernels.interface import Support
+from longca.kernels.registry import KernelModuleError, load_kernel
 from longca.reporting.collect import CaseRecord
 from longca.reporting.long import Row
 from longca.reporting.sections import Section
@@ -21,20 +22,29 @@ SUPPORT_COLUMNS = {
 }
 SUPPORTED = "supported"
 
+# A kernel's family and name, a pattern and a pass.
+_Key = tuple[str, str, str, str]
+
 
 def support_rows(study: Study, collected: Sequence[CaseRecord]) -> list[Row]:
     """One row a family, kernel, pattern and pass on each type of device (cpu, cuda): declared and measured.
 
     What was measured on one type of device stands beside what is declared for that one. Before anything is
-    measured the types are those the study allows.
+    measured the types are those the study allows. A kernel whose module cannot be imported is `missing`.
     """
     seen = dict.fromkeys(device_type(item.record.environment) for item in collected if item.record)
     allowed = ("cpu", "cuda") if study.measure.device == "auto" else (study.measure.device,)
-    groups: dict[tuple[str, str, str, str], list[CaseRecord]] = {}
+    groups: dict[_Key, list[CaseRecord]] = {}
     for item in collected:
         case = item.case
         groups.setdefault((case.family, case.kernel, case.pattern, case.pass_), []).append(item)
-    return [_row(key, items, kind) for kind in tuple(seen) or allowed for key, items in groups.items()]
+    # Once a kernel: an import that fails is tried anew each time.
+    declared = {kernel: _declaration(*kernel) for kernel in dict.fromkeys(key[:2] for key in groups)}
+    return [
+        _row(key, declared[key[:2]], items, kind)
+        for kind in tuple(seen) or allowed
+        for key, items in groups.items()
+    ]
 
 
 def device_type(environment: Mapping[str, Any]) -> str:
@@ -51,11 +61,29 @@ def support_sections(rows: Sequence[Row]) -> list[Section]:
     return [_section(*key, group) for key, group in ordered]
 
 
-def _row(key: tuple[str, str, str, str], items: list[CaseRecord], kind: str) -> Row:
-    family, kernel, pattern, pass_ = key
-    support = load_kernel(family, kernel).support
+def _declaration(family: str, kernel: str) -> Support | str:
+    """What a kernel declares, or why it cannot."""
+    try:
+        return load_kernel(family, kernel).support
+    except KernelModuleError as error:
+        return str(error)
+
+
+def _declared(support: Support | str, items: Sequence[CaseRecord], kind: str) -> tuple[str, str | None]:
+    """What is declared of these cases, as a word, and why it is not `supported`."""
+    if isinstance(support, str):
+        return "missing", support
     against = [support.reason_against(item.case, kind) for item in items]
     refused = [reason for reason in against if reason is not None]
+    if not refused:
+        return SUPPORTED, None
+    word = "unsupported" if len(refused) == len(items) else "partly supported"
+    return word, "; ".join(dict.fromkeys(refused))
+
+
+def _row(key: _Key, support: Support | str, items: list[CaseRecord], kind: str) -> Row:
+    family, kernel, pattern, pass_ = key
+    declared, declared_reason = _declared(support, items, kind)
     here = [r for item in items if (r := item.record) and device_type(r.environment) == kind]
     statuses = [record.status for record in here]
     unmeasured = len(items) - len(here)
@@ -65,12 +93,8 @@ def _row(key: tuple[str, str, str, str], items: list[CaseRecord], kind: str) -> 
         "pattern": pattern,
         "pass": pass_,
         "device_type": kind,
-        "declared": SUPPORTED
-        if not refused
-        else "unsupported"
-        if len(refused) == len(items)
-        else "partly supported",
-        "declared_reason": "; ".join(dict.fromkeys(refused)) or None,
+        "declared": declared,
+        "declared_reason": declared_reason,
         "measured": status_words(count([*statuses, *[NOT_MEASURED] * unmeasured])),
         "measured_reason": "; ".join(dict.fromkeys(r.reason for r in here if r.reason)) or None,
         "cases": len(items),
