@@ -22,6 +22,7 @@ wildcard_constraints:
     seqlen=r"[1-9][0-9]*",
     sample=r"[0-9]+",
     block=r"[1-9][0-9]*",
+    density=r"[0-9.]+(e-[0-9]+)?",
     kv_heads=r"[1-9][0-9]*",
 
 
@@ -70,3 +71,14 @@ def family_series(*families):
 def family_records(*families):
     """The record files of these families."""
     return [f"{RESULTS}/records/{series.name}.jsonl" for series in family_series(*families)]
+
+
+def target_records(family):
+    """The record files of a family that is a target by itself, or a function that stops: the study has none of them."""
+
+    def refuse_family(wildcards):
+        raise WorkflowError(
+            f"study {study.study} measures no {family} kernels; right: a {family} grid in {study_file}"
+        )
+
+    return family_records(family) or refuse_family

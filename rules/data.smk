@@ -1,5 +1,7 @@
 """From corpora to document lengths, and from those to the packed documents of a sample."""
 
+from snakemake.io import contains_wildcard
+
 from longca.data.corpus_files import expand_files
 from longca.data.histogram import RESOURCE
 from longca.data.packing import base_dataset, resolve_dataset
@@ -23,9 +25,16 @@ def lengths_source(wildcards):
     if corpus is None:
         return from_here(RESOURCE)
     try:
-        return expand_files(corpus.files, corpus.keys) if corpus.files else []
+        files = expand_files(corpus.files, corpus.keys) if corpus.files else []
     except LongcaError as error:
         raise WorkflowError(f"{study_file}: datasets.{wildcards.dataset}.{error}") from None
+    for file in files:
+        if contains_wildcard(file):
+            raise WorkflowError(
+                f"{study_file}: datasets.{wildcards.dataset}.files: {file} has a name in braces, which Snakemake takes "
+                "for a wildcard and has no way to write otherwise; right: a path without braces, as a link to it"
+            )
+    return files
 
 
 rule lengths:
@@ -41,7 +50,7 @@ rule lengths:
         corpus=corpus_of_lengths,
         code=closure_digest("longca.cli.data"),
     shell:
-        "longca lengths {wildcards.dataset} --study {study_file:q} --output {output:q} > {log:q} 2>&1"
+        "longca lengths {wildcards.dataset:q} --study {study_file:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule documents:
@@ -56,5 +65,5 @@ rule documents:
         seed=study.seed,
         code=closure_digest("longca.cli.data"),
     shell:
-        "longca documents --dataset {wildcards.dataset} --seqlen {wildcards.seqlen} --sample {wildcards.sample}"
-        " --seed {params.seed} --lengths {input:q} --output {output:q} > {log:q} 2>&1"
+        "longca documents --dataset {wildcards.dataset:q} --seqlen {wildcards.seqlen:q} --sample {wildcards.sample:q}"
+        " --seed {params.seed:q} --lengths {input:q} --output {output:q} > {log:q} 2>&1"

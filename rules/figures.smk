@@ -25,7 +25,7 @@ rule figure:
     params:
         code=closure_digest("longca.cli.reporting"),
     shell:
-        "longca figures {wildcards.figure} --study {study_file:q} > {log:q} 2>&1"
+        "longca figures {wildcards.figure:q} --study {study_file:q} > {log:q} 2>&1"
 
 
 rule figures:

@@ -31,8 +31,8 @@ rule measure_dense:
         cases=lambda wildcards: measured_cases(series_at("dense", *wildcards)),
         protocol=protocol(),
     shell:
-        "longca measure --study {study_file:q} --only family=dense,dataset={wildcards.dataset},"
-        "kernel={wildcards.kernel},pattern={wildcards.pattern},heads={wildcards.heads} > {log:q} 2>&1"
+        "longca measure --study {study_file:q} --only family=dense,dataset={wildcards.dataset:q},"
+        "kernel={wildcards.kernel:q},pattern={wildcards.pattern:q},heads={wildcards.heads:q} > {log:q} 2>&1"
 
 
 rule measure_sparse:
@@ -52,20 +52,16 @@ rule measure_sparse:
         protocol=protocol(),
     shell:
         "longca measure --study {study_file:q} --only family=sparse,"
-        "kernel={wildcards.kernel},pattern={wildcards.pattern},heads={wildcards.heads} > {log:q} 2>&1"
+        "kernel={wildcards.kernel:q},pattern={wildcards.pattern:q},heads={wildcards.heads:q} > {log:q} 2>&1"
 
 
-if study.dense:
-
-    rule dense:
-        """Every record of the dense kernels."""
-        input:
-            family_records("dense"),
+rule dense:
+    """Every record of the dense kernels."""
+    input:
+        target_records("dense"),
 
 
-if study.sparse:
-
-    rule sparse:
-        """Every record of the block-sparse kernels."""
-        input:
-            family_records("sparse"),
+rule sparse:
+    """Every record of the block-sparse kernels."""
+    input:
+        target_records("sparse"),

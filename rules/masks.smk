@@ -26,8 +26,8 @@ rule document_mask:
         parameters=mask_parameters,
         code=closure_digest("longca.cli.masks"),
     shell:
-        "longca mask {wildcards.pattern} --seqlen {wildcards.seqlen} --dataset {wildcards.dataset}"
-        " --seed {params.seed} --sample {wildcards.sample} {params.parameters:q}"
+        "longca mask {wildcards.pattern:q} --seqlen {wildcards.seqlen:q} --dataset {wildcards.dataset:q}"
+        " --seed {params.seed:q} --sample {wildcards.sample:q} {params.parameters:q}"
         " --lengths {input.lengths:q} --documents-file {input.documents:q} --output {output:q} > {log:q} 2>&1"
 
 
@@ -44,8 +44,8 @@ rule mask:
         parameters=mask_parameters,
         code=closure_digest("longca.cli.masks"),
     shell:
-        "longca mask {wildcards.pattern} --seqlen {wildcards.seqlen} --dataset auto"
-        " --seed {params.seed} --sample {wildcards.sample} {params.parameters:q} --output {output:q} > {log:q} 2>&1"
+        "longca mask {wildcards.pattern:q} --seqlen {wildcards.seqlen:q} --dataset auto"
+        " --seed {params.seed:q} --sample {wildcards.sample:q} {params.parameters:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule block_map:
@@ -58,9 +58,9 @@ rule block_map:
         seed=study.seed,
         code=closure_digest("longca.cli.masks"),
     shell:
-        "longca blocks {wildcards.pattern} --seqlen {wildcards.seqlen} --block {wildcards.block}"
-        " --density {wildcards.density} --kv-heads {wildcards.kv_heads}"
-        " --seed {params.seed} --sample {wildcards.sample} --output {output:q} > {log:q} 2>&1"
+        "longca blocks {wildcards.pattern:q} --seqlen {wildcards.seqlen:q} --block {wildcards.block:q}"
+        " --density {wildcards.density:q} --kv-heads {wildcards.kv_heads:q}"
+        " --seed {params.seed:q} --sample {wildcards.sample:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule masks:

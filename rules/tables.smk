@@ -25,7 +25,7 @@ rule table:
     params:
         code=closure_digest("longca.cli.reporting"),
     shell:
-        "longca tables {wildcards.table} --study {study_file:q} > {log:q} 2>&1"
+        "longca tables {wildcards.table:q} --study {study_file:q} > {log:q} 2>&1"
 
 
 rule tables:

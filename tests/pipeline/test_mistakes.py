@@ -93,3 +93,25 @@ def test_a_corpus_without_files_stops_before_any_job(fresh: Workspace) -> None:
     assert run.code != 0
     assert "tiny.yaml: datasets.own.files: 'nowhere/*.jsonl' matches no file" in run.output
     assert not (fresh.folder / "results").exists()
+
+
+@pytest.mark.parametrize("name", ["a{{x,y}}.jsonl", "{dataset}/b.jsonl"])
+def test_a_corpus_path_that_snakemake_cannot_say_is_refused(fresh: Workspace, name: str) -> None:
+    file = fresh.folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('{"text": "one document"}\n')
+    own = {"own": {"layout": "text", "files": [name]}}
+    dense = {**TINY["dense"], "patterns": ["causal_document"], "datasets": ["own"]}
+    fresh.write_study({**TINY, "datasets": own, "dense": dense})
+    run = fresh.run("masks", "-n")
+    assert run.code != 0
+    assert f"tiny.yaml: datasets.own.files: {name} has a name in braces" in run.output
+    assert "WildcardError" not in run.output
+
+
+def test_braces_that_are_no_wildcard_are_read(fresh: Workspace) -> None:
+    (fresh.folder / "a {} {b c}.jsonl").write_text('{"text": "one document"}\n')
+    own = {"own": {"layout": "text", "files": ["a {} *.jsonl"]}}
+    dense = {**TINY["dense"], "patterns": ["causal_document"], "datasets": ["own"], "seqlens": [64]}
+    fresh.write_study({**TINY, "datasets": own, "dense": dense})
+    assert fresh.succeed("masks").jobs["lengths"] == 1

@@ -70,11 +70,22 @@ def test_a_series_that_the_study_does_not_have_is_refused(fresh: Workspace) -> N
     assert "dense/auto/sdpa/causal/64-8 is no series of study tiny (tiny.yaml)" in run.output
 
 
-def test_a_family_without_a_grid_is_no_target(fresh: Workspace) -> None:
-    fresh.write_study({name: value for name, value in TINY.items()})
-    run = fresh.run("sparse", "-n")
+def test_a_family_without_a_grid_is_refused_with_what_the_study_lacks(fresh: Workspace) -> None:
+    run = fresh.run("dense", "sparse", "-n")
     assert run.code != 0
-    assert "sparse" in run.output
+    assert "study tiny measures no sparse kernels; right: a sparse grid in tiny.yaml" in run.output
+
+
+def test_no_command_runs_from_the_name_of_a_target(fresh: Workspace) -> None:
+    pwned = fresh.folder / "pwned"
+    for target in (
+        "blocks/uniform_block/512/64/$(touch pwned)0.5/2/0.npz",
+        "blocks/uniform_block/512/64/0.5;touch pwned;/2/0.npz",
+        "lengths/pile;touch pwned.csv",
+    ):
+        run = fresh.run(f"results/tiny/{target}")
+        assert run.code != 0
+        assert not pwned.exists(), target
 
 
 def test_a_study_inherits_nothing_from_the_default_one(fresh: Workspace) -> None:
