@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from longca.cases import Series, find_series, study_series
+from longca.masks.mask import draw_mask
 from longca.study.loading import check_study
 from longca.study.units import Heads
 
@@ -39,11 +40,21 @@ def test_a_dense_series_has_all_lengths_samples_and_passes_of_one_place() -> Non
         "dense/auto/sdpa/causal_document/4-2",
     ]
     assert len(names) == len(set(names)) == 2 * (2 + 4)
-    points = [(case.seqlen, case.sample, case.pass_) for case in own[0].cases]
+    points = [(case.seqlen, case.sample, case.pass_) for case in own[2].cases]
     assert points == [(s, n, p) for s in (512, 1024) for n in (0, 1) for p in ("forward", "backward")]
     assert {(case.q_heads, case.kv_heads, case.head_dim, case.dtype) for case in own[1].cases} == {
         (4, 4, 128, "bfloat16")
     }
+
+
+def test_samples_are_of_patterns_in_which_something_is_drawn() -> None:
+    """A second sample is asked of a pattern just where it is another mask than the first."""
+    grid = {**DENSE, "kernels": ["sdpa"], "patterns": "all", "seqlens": [4096], "kernel_seqlens": {}}
+    for one in series(dense=grid):
+        (first, second) = (draw_mask(one.pattern, 4096, sample=sample) for sample in (0, 1))
+        samples = {case.sample for case in one.cases}
+        assert samples == ({0} if first.slices == second.slices else {0, 1}), one.pattern
+        assert len(one.cases) == 2 * len(samples)
 
 
 def test_a_pattern_without_documents_is_measured_under_auto_alone() -> None:
@@ -69,9 +80,9 @@ def test_a_sparse_series_has_all_lengths_blocks_and_densities() -> None:
 
 
 def test_both_passes_share_a_mask_file() -> None:
-    dense, sparse = series(dense=DENSE)[0], series(sparse=SPARSE)[0]
+    dense, sparse = series(dense=DENSE)[2], series(sparse=SPARSE)[0]
     assert [path.as_posix() for path in dense.mask_files] == [
-        f"masks/auto/causal/{seqlen}/{sample}.json" for seqlen in (512, 1024) for sample in (0, 1)
+        f"masks/auto/causal_document/{seqlen}/{sample}.json" for seqlen in (512, 1024) for sample in (0, 1)
     ]
     assert [path.as_posix() for path in sparse.mask_files] == [
         f"blocks/uniform_block/1024/{block}/{density}/2/0.npz"

@@ -93,10 +93,12 @@ def _dense(grid: DenseGrid) -> Iterator[Series]:
     for kernel in grid.kernels:
         points = [(seqlen, None, None) for seqlen in grid.kernel_seqlens.get(kernel, grid.seqlens)]
         for pattern in grid.patterns:
+            # Where nothing is drawn, every sample is the same mask.
+            samples = grid.samples if PATTERNS[pattern].is_drawn else 1
             # A pattern without documents is the same under every dataset: it is measured once, under auto.
             for dataset in grid.datasets if PATTERNS[pattern].takes_documents else ("auto",):
                 for heads in grid.heads:
-                    yield _series(grid, "dense", dataset, kernel, pattern, heads, points)
+                    yield _series(grid, "dense", dataset, kernel, pattern, heads, points, samples)
 
 
 def _sparse(grid: SparseGrid) -> Iterator[Series]:
@@ -104,7 +106,7 @@ def _sparse(grid: SparseGrid) -> Iterator[Series]:
         for pattern in grid.patterns:
             points = [(s, b, d) for s in grid.seqlens for b in grid.blocks[pattern] for d in grid.densities]
             for heads in grid.heads:
-                yield _series(grid, "sparse", "auto", kernel, pattern, heads, points)
+                yield _series(grid, "sparse", "auto", kernel, pattern, heads, points, grid.samples)
 
 
 def _series(
@@ -115,6 +117,7 @@ def _series(
     pattern: str,
     heads: Heads,
     points: Sequence[tuple[int, int | None, float | None]],
+    samples: int,
 ) -> Series:
     cases = tuple(
         Case(
@@ -132,7 +135,7 @@ def _series(
             density,
         )
         for seqlen, block, density in points
-        for sample in range(grid.samples)
+        for sample in range(samples)
         for pass_ in grid.passes
     )
     return Series(family, dataset, kernel, pattern, heads, cases)

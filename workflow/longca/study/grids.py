@@ -36,7 +36,7 @@ class Shape(Strict):
     passes: Passes = BOTH_PASSES
     """what is timed, each by itself"""
     samples: Count = 1
-    """masks a length: sample n is drawn from seed + n"""
+    """masks a length, one where nothing of a pattern is drawn: sample n is from seed + n"""
 
 
 class DenseGrid(Shape):

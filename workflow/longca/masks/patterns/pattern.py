@@ -66,6 +66,11 @@ class Pattern:
         """Whether a mask of this pattern is made of documents, sampled or its own."""
         return self.takes_documents or self.draws_documents
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether samples of it differ: its documents are sampled, or it draws something of its own."""
+        return self.takes_documents or self.draw is not _draw_nothing
+
 
 def spans(documents: Documents) -> list[tuple[int, int]]:
     """Half-open token ranges of the documents that have tokens."""
