@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from longca.errors import LongcaError
-from longca.study.loading import check_study, read_study, settle_study
+from longca.study.loading import check_study, read_config, read_study, settle_study
 from longca.study.units import Heads
 
 DENSE: dict[str, Any] = {"kernels": ["sdpa"], "patterns": ["full"], "seqlens": [512], "heads": ["4-2"]}
@@ -47,6 +47,9 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
         ["datasets.own.file: 'file' is not a key of datasets.own", "did you mean 'files'?"],
     ),
     ({"dense__kernels": ["sdap"]}, ["dense.kernels: 'sdap' is not a dense kernel", "'sdpa'?", "flex, naive"]),
+    ({"dense__kernels": ["../sdpa"]}, ["dense.kernels: '../sdpa' is not a dense kernel", "'sdpa'?"]),
+    ({"dense__kernels": ["$(x)\n"]}, ["dense.kernels: '$(x)\\n' is not a dense kernel", "allowed: flex"]),
+    ({"dense__kernels": [["sdpa"]]}, ["dense.kernels: ['sdpa'] is not a dense kernel", "allowed: flex"]),
     ({"dense__kernels": "sdpa"}, ["dense.kernels: 'sdpa' is no list", "the word all"]),
     ({"dense__kernels": []}, ["dense.kernels: is empty", "at least one value"]),
     ({"dense__kernels": None}, ["dense.kernels: None is no list"]),
@@ -88,7 +91,15 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"study": "../up"}, ["study: '../up' is wrong"]),
     ({"study": None}, ["study: None is wrong"]),
     ({"dense": None, "sparse": None}, ["the study measures nothing", "dense, sparse or context_parallel"]),
-    ({"datasets": {"pile": {"layout": "text", "files": ["x"]}}}, ["datasets.pile: this name is taken"]),
+    (
+        {"datasets": {"own_long": {"layout": "text", "files": ["x"]}}},
+        ["datasets.own_long: ", "*_long are taken"],
+    ),
+    ({"datasets": {"Own": {"layout": "text", "files": ["x"]}}}, ["datasets.Own: ", "[a-z0-9]"]),
+    (
+        {"datasets": {"pile": {"layout": "text", "files": ["x"]}}},
+        ["datasets.pile: dataset name 'pile'", "are taken"],
+    ),
     ({"datasets": {"Own": {"layout": "text", "files": ["x"]}}}, ["datasets.Own: 'Own' is wrong"]),
     (
         {"datasets": {"own": {"layout": "txt", "files": ["x"]}}},
@@ -145,6 +156,9 @@ def test_all_is_every_name() -> None:
 BAD_FILES = [
     (b"study: tiny\nstudy: twice\n", r":2: key 'study' stands there twice"),
     (b"dense:\n  seqlens: [1]\n  heads: []\n  seqlens: [2]\n", r":4: key 'seqlens' stands there twice"),
+    (b"mask: &a {}\nmeasure:\n  <<: *a\n  <<: *a\n", r":4: key '<<' stands there twice"),
+    (b"mask: &a {block: 1, block: 2}\nmeasure: {<<: *a}\n", r":1: key 'block' stands there twice"),
+    (b"{[1]: 2}\n", r":1: found unhashable key"),
     (b"study: [\n", r":2: .*expected the node content"),
     (b"study: \xff\n", r"is not UTF-8 at byte 7"),
     (b"", r"holds no mapping; right: a study"),
@@ -160,6 +174,25 @@ def test_a_file_that_is_no_study(tmp_path: Path, content: bytes, words: str) -> 
     with pytest.raises(LongcaError, match=rf"bad\.yaml.*{words}") as caught:
         read_study(file)
     assert "\n" not in str(caught.value)
+
+
+def test_a_merge_brings_keys_that_may_be_given_again(tmp_path: Path) -> None:
+    """As PyYAML's own loader reads it, and so Snakemake's, also through merges of merges and lists of them."""
+    file = tmp_path / "merged.yaml"
+    file.write_text(
+        "deep: {inside: {here: &inner {<<: &base {seed: 1, threads: 1}, seed: 2}}}\n"
+        "one: {<<: *inner, seed: 3}\n"
+        "two: {seed: 4, <<: [*inner, {block: 5}]}\n"
+        "three: {<<: *inner}\n"
+    )
+    read = read_config(file)
+    assert read == yaml.safe_load(file.read_text())
+    assert read == {
+        "deep": {"inside": {"here": {"seed": 2, "threads": 1}}},
+        "one": {"seed": 3, "threads": 1},
+        "two": {"seed": 4, "threads": 1, "block": 5},
+        "three": {"seed": 2, "threads": 1},
+    }
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

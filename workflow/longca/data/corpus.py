@@ -16,6 +16,9 @@ from longca.data.tokens import TOKENIZERS
 from longca.errors import LongcaError
 from longca.names import unknown_name
 
+# What a dataset's name may be: it is part of file names.
+DATASET_NAME = r"^[a-z0-9][a-z0-9_]*$"
+
 
 class Corpus(BaseModel):
     """Where the documents of one dataset lie and how they are counted; either `files` or `hugging_face`."""
@@ -76,7 +79,7 @@ def check_dataset_name(name: str) -> str:
 
     Raises ValueError otherwise, which pydantic models turn into their own error.
     """
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", name):
+    if not re.fullmatch(DATASET_NAME, name):
         raise ValueError(f"dataset name {name!r}: use lower-case letters, digits and '_'")
     if name in (AUTO, *PUBLISHED) or name.endswith(LONG_SUFFIX):
         raise ValueError(

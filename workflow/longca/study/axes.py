@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import GroupedMetadata
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from longca.data.corpus import DATASET_NAME
 from longca.kernels.registry import kernel_names
 from longca.masks.patterns import DYNAMIC_PATTERNS, PATTERNS
 from longca.names import unknown_name
@@ -83,4 +84,4 @@ SparseKernels = Annotated[
 DType = Literal["float32", "float16", "bfloat16"]
 Count = Annotated[int, Field(ge=1)]
 Density = Annotated[float, Field(gt=0, le=1, strict=False)]
-DatasetName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
+DatasetName = Annotated[str, Field(pattern=DATASET_NAME)]

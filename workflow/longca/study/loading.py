@@ -14,18 +14,23 @@ from longca.study.model import Study
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """A safe loader that refuses a key given twice, where YAML would silently keep the last."""
+    """A safe loader that refuses a key given twice, where YAML would silently keep the last.
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    Keys are looked at as they were written: one that a merge (`<<: *other`) brings may be given again.
+    """
+
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
         keys: list[Any] = []
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
+            merges = key_node.tag == "tag:yaml.org,2002:merge"
+            key = key_node.value if merges else self.construct_object(key_node, deep=True)
             if key in keys:
                 raise yaml.MarkedYAMLError(
                     problem=f"key {key!r} stands there twice", problem_mark=key_node.start_mark
                 )
             keys.append(key)
-        return super().construct_mapping(node, deep)
+        return node
 
 
 def read_config(path: Path) -> dict[str, Any]:

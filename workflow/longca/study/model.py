@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from longca.data.corpus import Corpus
+from longca.data.corpus import Corpus, check_dataset_name
 from longca.data.histogram import PUBLISHED
+from longca.data.packing import AUTO
 from longca.names import unknown_name
 from longca.study.axes import Count, DatasetName, Strict
 from longca.study.grids import ContextParallelGrid, DenseGrid, SparseGrid
@@ -69,11 +70,11 @@ class Study(Strict):
     @model_validator(mode="after")
     def _datasets_are_known(self) -> "Study":
         for name in self.datasets:
-            if name == "auto" or name in PUBLISHED or name.endswith("_long"):
-                raise ValueError(
-                    f"datasets.{name}: this name is taken by a published dataset; right: another name"
-                )
-        known = {"auto", *PUBLISHED, *self.datasets}
+            try:
+                check_dataset_name(name)
+            except ValueError as error:
+                raise ValueError(f"datasets.{name}: {error}") from None
+        known = {AUTO, *PUBLISHED, *self.datasets}
         for name in self.dense.datasets if self.dense else ():
             if name not in known:
                 raise ValueError(f"dense.datasets: {unknown_name(name, known, 'dataset')}")
