@@ -5,8 +5,10 @@ import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 from reporting_records import by_kernel, dense_study, sparse_study, write_records
@@ -89,6 +91,47 @@ def test_lines_of_different_shapes_and_devices_are_panels_of_their_own() -> None
         for heads in ("4-2", "4-4")
         for device in ("another", "a CPU, 2 threads")
     }
+
+
+def drawn_texts(spec: dict[str, Any]) -> list[str]:
+    """The texts of a figure as it is drawn, in order; lines of one text are joined by a space."""
+    picture = ElementTree.fromstring(vl_convert.vegalite_to_svg(json.dumps(spec)))
+    return [" ".join(text.itertext()) for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_with_several_datasets_each_panel_shows_whose_documents_it_is_of() -> None:
+    study = dense_study(
+        datasets=["auto", "prolong512k"],
+        patterns=["causal", "causal_document", "prefix_lm_document"],
+        passes=["forward", "backward"],
+        heads=["4-2", "4-4"],
+    )
+    devices = ("an accelerator with a name as long as the names of accelerators are", "a CPU, 2 threads")
+    write_records(study, by_kernel(naive={"environment": {"device": devices[0]}}))
+    tabled(study)
+    subjects = [
+        "causal",
+        *(
+            f"{pattern} ({dataset})"
+            for pattern in ("causal_document", "prefix_lm_document")
+            for dataset in ("auto", "prolong512k")
+        ),
+    ]
+    panels = [
+        f"{pass_}, heads {heads}, {device}"
+        for pass_ in ("forward", "backward")
+        for heads in ("4-2", "4-4")
+        for device in devices
+    ]
+    lines = drawn_texts(draw(study, "dense_throughput_over_length"))
+    assert sorted(text for text in lines if ", heads " in text) == sorted(
+        f"{subject} {panel}" for subject in subjects for panel in panels
+    )
+    bars = drawn_texts(draw(study, "dense_throughput_over_patterns"))
+    assert [text for text in bars if text in subjects] == subjects
+    assert sorted(text for text in bars if ", heads " in text) == sorted(
+        f"{panel}, 1024 tokens" for panel in panels
+    )
 
 
 def test_a_kernel_has_one_colour_whatever_it_is_drawn_with() -> None:

@@ -138,10 +138,19 @@ def test_the_page_says_what_was_asked_seen_and_where() -> None:
         "2.13.0",
         "kernels: [naive, sdpa]",
         "fingerprint of sdpa",
-        "snakemake --profile profiles/local --configfile 'config/tiny study.yaml' results/tiny/figures/support.html",
+        "snakemake results/tiny/figures/support.html --profile profiles/local --configfile 'config/tiny study.yaml'",
         "1 job, 0 without a case to time, measured 4 cases. They took 10 s of wall time, 80% of it measuring.",
     ):
         assert said in text, said
+
+
+def test_what_a_figure_is_of_is_text_that_wraps_and_no_part_of_the_picture() -> None:
+    write_records(dense_study())
+    text = " ".join(Page(report(dense_study())).text.split())
+    assert (
+        "Dense attention: throughput over length heads 4-2, head dimension 64, float32, a CPU, 2 threads "
+        "points: median; bars: p20 to p80 of latency" in text
+    )
 
 
 def test_a_report_made_early_says_not_measured() -> None:

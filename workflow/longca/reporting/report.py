@@ -106,8 +106,9 @@ def _figure(study: Study, name: str, config: Path) -> Figure:
     except ValueError as error:
         raise LongcaError(f"{file}: is no JSON: {error}") from error
     target = figure_file(study, name, "html")
+    # The target stands first: --configfile takes every word after it.
     command = shlex.join(
-        ["snakemake", "--profile", "profiles/local", "--configfile", str(config), str(target)]
+        ["snakemake", str(target), "--profile", "profiles/local", "--configfile", str(config)]
     )
     return Figure(name, TITLES[name], spec, command)
 

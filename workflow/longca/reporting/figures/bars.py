@@ -6,7 +6,7 @@ import altair as alt
 
 from longca.reporting.cells import Cell
 from longca.reporting.figures.data import cell_values, common_settings, in_order
-from longca.reporting.figures.encodings import PICKED, pick_kernel, tflops_axis, tooltips
+from longca.reporting.figures.encodings import PICKED, panel_header, pick_kernel, tflops_axis, tooltips
 from longca.reporting.figures.theme import finish, kernel_scales
 
 _HEIGHT = 160
@@ -18,10 +18,11 @@ def over_patterns(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
     for row in values:
         row["facet"] = f"{row['panel']}, {row['seqlen']} tokens"
     panels, lengths = in_order(values, "panel"), sorted(in_order(values, "seqlen"))
-    patterns, kernels = in_order(values, "pattern"), in_order(values, "kernel")
+    by_pattern = sorted(values, key=lambda row: in_order(values, "pattern").index(row["pattern"]))
+    subjects, kernels = in_order(by_pattern, "subject"), in_order(values, "kernel")
     pick = pick_kernel()
     base = alt.Chart().encode(
-        x=alt.X("pattern:N", sort=patterns, title=None, axis=alt.Axis(labelAngle=-35, labelLimit=160)),
+        x=alt.X("subject:N", sort=subjects, title=None, axis=alt.Axis(labelAngle=-35, labelLimit=0)),
         xOffset=alt.XOffset("kernel:N", sort=kernels),
         opacity=alt.condition(pick, alt.value(1), alt.value(0.15)),
         tooltip=tooltips(values),
@@ -40,11 +41,11 @@ def over_patterns(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
         .encode(y=alt.value(_HEIGHT), text="status:N")
         .transform_filter("!isValid(datum.tflops)")
     )
-    width = max(240, 11 * len(patterns) * len(kernels))
+    width = max(240, 11 * len(subjects) * len(kernels))
     layered = alt.layer(bars, spread, words, data=alt.Data(values=values)).properties(
         width=width, height=_HEIGHT
     )
     order = [f"{panel}, {length} tokens" for panel in panels for length in lengths]
-    header = alt.Header(labelAngle=0, labelOrient="top", labelAnchor="start")
-    faceted = layered.facet(row=alt.Row("facet:N", sort=order, header=header), spacing=10)
+    panel = alt.Facet("facet:N", sort=order, header=panel_header())
+    faceted = layered.facet(facet=panel, columns=1)
     return finish(faceted, title, [common_settings(cells), "bars: median; rules: p20 to p80 of latency"])

@@ -1,8 +1,10 @@
 """The values behind a figure: plain rows, one a cell, small enough to stand in the figure's own JSON."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from longca.masks.patterns import PATTERNS
 from longca.reporting.cells import Cell, Place
 from longca.reporting.words import plain
 
@@ -12,19 +14,39 @@ MIB = 2**20
 def cell_values(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """One row a cell: its place, numbers where it is ok, words where it is not, and what a tooltip says."""
     varying = varying_settings(cells)
-    return [_values(cell, panel_title(cell.place, varying)) for cell in cells]
+    several = len({cell.place.dataset for cell in cells}) > 1
+    return [
+        _values(cell) | {"subject": subject(cell.place, several), "panel": panel_title(cell.place, varying)}
+        for cell in cells
+    ]
+
+
+def subject(place: Place, several_datasets: bool) -> str:
+    """The pattern a cell is of, with the dataset of its documents where there are several."""
+    if several_datasets and takes_documents(place):
+        return f"{place.pattern} ({place.dataset})"
+    return place.pattern
+
+
+def takes_documents(place: Place) -> bool:
+    """Whether a place's pattern is drawn over documents; others are the same in every dataset."""
+    return place.pattern in PATTERNS and PATTERNS[place.pattern].takes_documents
+
+
+def in_lines(*texts: str, width: int = 26) -> str:
+    """Texts one below the other, each broken to `width` characters: what a narrow panel's title has room for."""
+    return "\n".join(line for text in texts for line in textwrap.wrap(text, width, break_on_hyphens=False))
 
 
 def varying_settings(cells: Sequence[Cell]) -> list[str]:
-    """Fields of a place, beside pass, pattern and length, that differ between cells: a panel each."""
-    names = ("dataset", "heads", "head_dim", "dtype", "device")
+    """Fields of a place, beside pass, pattern, dataset and length, that differ between cells: a panel each."""
+    names = ("heads", "head_dim", "dtype", "device")
     return [name for name in names if len({getattr(cell.place, name) for cell in cells}) > 1]
 
 
 def panel_title(place: Place, varying: Sequence[str]) -> str:
     """The panel a cell is drawn in: its pass, and each setting that varies. Panels never share a line."""
     said = {
-        "dataset": "documents {}",
         "heads": "heads {}",
         "head_dim": "head dimension {}",
         "dtype": "{}",
@@ -50,13 +72,13 @@ def in_order(values: Sequence[dict[str, Any]], field: str) -> list[Any]:
     return list(dict.fromkeys(row[field] for row in values))
 
 
-def _values(cell: Cell, panel: str) -> dict[str, Any]:
+def _values(cell: Cell) -> dict[str, Any]:
     place, peak = cell.place, cell.peak_memory_bytes
     row = {
         "kernel": cell.kernel,
         "pattern": place.pattern,
         "seqlen": place.seqlen,
-        "panel": panel,
+        "dataset": place.dataset if takes_documents(place) else None,
         "block": place.block,
         "density": _density(cell),
         "status": cell.words,

@@ -31,12 +31,18 @@ def tflops_axis(height: int) -> alt.Y:
     return alt.Y("tflops:Q", title="throughput (TFLOP/s)", scale=alt.Scale(zero=True, range=[height, 0]))
 
 
+def panel_header() -> alt.Header:
+    """The title of a panel, whole whatever its length: a line break in it is one."""
+    return alt.Header(labelExpr="split(datum.label, '\\n')", labelLimit=0, labelAnchor="start")
+
+
 def tooltips(values: Sequence[dict[str, Any]]) -> list[alt.Tooltip]:
     """All that the rows say, with units."""
     present = {name for row in values for name in row}
     said = {
         "kernel": "kernel",
         "pattern": "pattern",
+        "dataset": "documents",
         "seqlen": "length (tokens)",
         "block": "block (tokens)",
         "density": "density",
@@ -51,7 +57,7 @@ def tooltips(values: Sequence[dict[str, Any]]) -> list[alt.Tooltip]:
         "backend": "backend",
         "flags": "flags",
     }
-    texts = ("kernel", "pattern", "panel", "status", "reason", "backend", "flags")
+    texts = ("kernel", "pattern", "dataset", "panel", "status", "reason", "backend", "flags")
     return [
         alt.Tooltip(name, type="nominal" if name in texts else "quantitative", title=title)
         for name, title in said.items()

@@ -6,8 +6,15 @@ from typing import Any
 import altair as alt
 
 from longca.reporting.cells import Cell
-from longca.reporting.figures.data import cell_values, common_settings, in_order
-from longca.reporting.figures.encodings import PICKED, length_axis, pick_kernel, tflops_axis, tooltips
+from longca.reporting.figures.data import cell_values, common_settings, in_lines, in_order
+from longca.reporting.figures.encodings import (
+    PICKED,
+    length_axis,
+    panel_header,
+    pick_kernel,
+    tflops_axis,
+    tooltips,
+)
 from longca.reporting.figures.theme import finish, kernel_scales
 
 _HEIGHT = 132
@@ -29,7 +36,7 @@ def over_density(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
     """Lines over the density really kept, a panel a pattern with its block size, length and pass."""
     values = cell_values(cells)
     for row in values:
-        row["pattern"] = f"{row['pattern']} {row['block']}, {row['seqlen']}"
+        row["subject"] = f"{row['subject']} {row['block']}, {row['seqlen']} tokens"
     scale = alt.Scale(domain=[0, max(row["density"] for row in values)], padding=8)
     x = alt.X("density:Q", title="density (share of cells kept)", axis=alt.Axis(format="%"), scale=scale)
     chart = _lines(values, x, tflops_axis(_HEIGHT - _BAND), "tflops")
@@ -56,10 +63,10 @@ def peak_memory(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
 
 def _lines(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) -> alt.FacetChart:
     for row in values:
-        row["facet"] = f"{row['pattern']}, {row['panel']}"
-    # All patterns of one pass, then those of the next.
-    panels = in_order(values, "panel")
-    by_panel = sorted(values, key=lambda row: panels.index(row["panel"]))
+        row["facet"] = in_lines(row["subject"], row["panel"])
+    # All patterns of one pass, then those of the next; a pattern's datasets side by side.
+    panels, patterns = in_order(values, "panel"), in_order(values, "pattern")
+    by_panel = sorted(values, key=lambda row: (panels.index(row["panel"]), patterns.index(row["pattern"])))
     colours, shapes = kernel_scales(in_order(values, "kernel"))
     pick = pick_kernel()
     base = alt.Chart().encode(
@@ -85,12 +92,11 @@ def _lines(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) -> alt.
     if field == "tflops":
         spread = base.mark_rule().encode(y="tflops_low:Q", y2="tflops_high:Q")
         layers.insert(1, spread.transform_filter(has_number))
-    layered = alt.layer(*layers, data=alt.Data(values=values)).properties(width=190, height=_HEIGHT)
-    header = alt.Header(labelAnchor="start", labelLimit=240)
-    panel = alt.Facet("facet:N", sort=in_order(by_panel, "facet"), header=header)
-    return layered.facet(facet=panel, columns=_columns(len(in_order(values, "pattern"))))
+    layered = alt.layer(*layers, data=alt.Data(values=values)).properties(width=180, height=_HEIGHT)
+    panel = alt.Facet("facet:N", sort=in_order(by_panel, "facet"), header=panel_header())
+    return layered.facet(facet=panel, columns=_columns(len(in_order(values, "subject"))))
 
 
-def _columns(patterns: int) -> int:
+def _columns(subjects: int) -> int:
     """Panels side by side, so that a pass begins a row of its own where that is possible."""
-    return next((columns for columns in (4, 3, 2) if patterns % columns == 0), min(patterns, 4))
+    return next((columns for columns in (4, 3, 2) if subjects % columns == 0), min(subjects, 4))

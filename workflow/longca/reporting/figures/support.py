@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from longca.reporting.figures.data import in_order
+from longca.reporting.figures.encodings import panel_header
 from longca.reporting.figures.theme import finish, status_scale
 from longca.reporting.long import Row
 from longca.reporting.words import SEVERITY, plain, words
@@ -28,7 +29,7 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     ]
     kernels, patterns = in_order(values, "kernel"), in_order(values, "pattern")
     base = alt.Chart().encode(
-        x=alt.X("pattern:N", sort=patterns, title=None, axis=alt.Axis(labelAngle=-35, labelLimit=160)),
+        x=alt.X("pattern:N", sort=patterns, title=None, axis=alt.Axis(labelAngle=-35, labelLimit=0)),
         y=alt.Y("kernel:N", sort=kernels, title=None),
         tooltip=[
             alt.Tooltip(f"{name}:N") for name in ("kernel", "pattern", "declared", "measured", "reason")
@@ -36,20 +37,18 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     )
     squares = base.mark_rect(stroke="white", strokeWidth=2).encode(
         color=alt.Color(
-            "status:N", scale=status_scale(), title="measured", legend=alt.Legend(labelExpr=_LABEL, columns=5)
+            "status:N",
+            scale=status_scale(in_order(values, "status")),
+            title="measured",
+            legend=alt.Legend(labelExpr=_LABEL, columns=3),
         )
     )
     # The words stand on coloured squares: dark on a light screen and a dark one.
     texts = base.mark_text(fontSize=9, color="#1A1A1A", limit=83).encode(text="text:N")
     layered = alt.layer(squares, texts, data=alt.Data(values=values))
     layered = layered.properties(width=84 * len(patterns), height=30 * len(kernels))
-    faceted = layered.facet(
-        row=alt.Row(
-            "panel:N",
-            sort=in_order(values, "panel"),
-            header=alt.Header(labelAngle=0, labelOrient="top", labelAnchor="start"),
-        )
-    )
+    panel = alt.Facet("panel:N", sort=in_order(values, "panel"), header=panel_header())
+    faceted = layered.facet(facet=panel, columns=1)
     return finish(faceted, title, ["what was measured; the tooltip says what is declared and why not"])
 
 

@@ -83,9 +83,11 @@ def kernel_scales(kernels: Iterable[str]) -> tuple[alt.Scale, alt.Scale]:
     return _scale(shown, order, PALETTE), _scale(shown, order, SHAPES)
 
 
-def status_scale() -> alt.Scale:
-    """The colour of each status."""
-    return alt.Scale(domain=list(STATUS_COLOURS), range=list(STATUS_COLOURS.values()))
+def status_scale(statuses: Iterable[str]) -> alt.Scale:
+    """The colour of each of these statuses, from good to bad."""
+    seen = set(statuses)
+    shown = {status: colour for status, colour in STATUS_COLOURS.items() if status in seen}
+    return alt.Scale(domain=list(shown), range=list(shown.values()))
 
 
 def finish(chart: alt.TopLevelMixin, title: str, subtitle: Sequence[str] = ()) -> alt.TopLevelMixin:
