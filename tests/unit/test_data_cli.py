@@ -83,7 +83,7 @@ def test_a_mistake_is_one_line_exit_code_2_and_nothing_half_written(tmp_path: Pa
     arguments = [LONGCA, "lengths", "mine", "--layout", "pile", "--files", file, "--output", output]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == f"longca: error: {file}: cannot be read past line 1: Truncated compressed stream\n"
+    assert done.stderr == f"longca: error: {file}: cannot be read: Truncated compressed stream\n"
     assert not output.parent.exists()
 
 

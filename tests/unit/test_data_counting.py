@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +15,10 @@ import pytest
 import zstandard
 from data_corpora import CONTAINERS, TEXTS, json_lines, lengths_of, write_records
 
-from longca.data.batches import RowBatch
+from longca.data.batches import BATCH_BYTES, RowBatch
 from longca.data.corpus import Corpus
 from longca.data.lengths import count_corpus
+from longca.data.readers import COMPRESSION
 from longca.data.tokens import load_tokenizer
 from longca.data.workers import counting_processes
 from longca.errors import LongcaError
@@ -227,7 +230,7 @@ def test_a_text_file_of_another_encoding_is_named(data: bytes, tmp_path: Path) -
     assert lengths_of(tmp_path, layout="text", bad_records="skip") == {1: 1}
 
 
-PAST = "cannot be read past line 1:"
+UNREAD = "cannot be read:"
 
 
 def parquet(path: Path) -> bytes:
@@ -242,7 +245,7 @@ def parquet(path: Path) -> bytes:
         (
             "a.jsonl.zst",
             zstandard.compress(LINES)[:-5],
-            f"{PAST} Truncated compressed stream",
+            f"{UNREAD} Truncated compressed stream",
         ),
         (
             "a.jsonl.zst",
@@ -252,11 +255,11 @@ def parquet(path: Path) -> bytes:
         (
             "a.jsonl.zst",
             LINES,
-            f"{PAST} ZSTD decompress failed: Unknown frame descriptor",
+            f"{UNREAD} ZSTD decompress failed: Unknown frame descriptor",
         ),
-        ("a.jsonl.gz", gzip.compress(LINES)[:-1], f"{PAST} Truncated compressed stream"),
-        ("a.jsonl.gz", gzip.compress(LINES)[:40], f"{PAST} Truncated compressed stream"),
-        ("a.jsonl.gz", LINES, f"{PAST} zlib inflate failed: incorrect header check"),
+        ("a.jsonl.gz", gzip.compress(LINES)[:-1], f"{UNREAD} Truncated compressed stream"),
+        ("a.jsonl.gz", gzip.compress(LINES)[:40], f"{UNREAD} Truncated compressed stream"),
+        ("a.jsonl.gz", LINES, f"{UNREAD} zlib inflate failed: incorrect header check"),
         ("a.txt.gz", gzip.compress(LINES)[:40], "cannot be read: Truncated compressed stream"),
         ("a.parquet", LINES, "cannot be read as Parquet: "),
         ("a.parquet", None, "cannot be read as Parquet: "),
@@ -271,6 +274,39 @@ def test_a_truncated_or_foreign_file_stops_whatever_was_chosen(
         lengths_of(file, bad_records=bad_records)
     assert str(caught.value).startswith(f"{file}: ")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "txt"])
+@pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("zst", zstandard.compress)])
+def test_an_archive_cut_anywhere_is_named(
+    suffix: str, ending: str, compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """From the first byte missing to the last: nothing of it counts as a shorter corpus, or as an empty one."""
+    whole = tmp_path / f"a.{suffix}"
+    whole.write_bytes(json_lines([{"text": "one"}, {"text": "two words"}]))
+    assert sum(lengths_of(whole, layout="text").values()) == (2 if suffix == "jsonl" else 1)
+    archive = compress(whole.read_bytes())
+    file = tmp_path / f"b.{suffix}.{ending}"
+    for size in range(len(archive)):
+        file.write_bytes(archive[:size])
+        with pytest.raises(LongcaError) as caught:
+            lengths_of(whole, file, layout="text")
+        wrong = (
+            "cannot be read: " if size else f"has 0 bytes, so it is no {COMPRESSION[f'.{ending}']} archive"
+        )
+        assert str(caught.value).startswith(f"{file}: {wrong}"), size
+
+
+@pytest.mark.parametrize("container", ["jsonl.gz", "jsonl.zst"])
+def test_an_archive_cut_late_says_what_was_read(container: str, tmp_path: Path) -> None:
+    record = {"length": 7, "padding": random.Random(0).randbytes(BATCH_BYTES // 8).hex()}
+    file = write_records(tmp_path, container, [record] * 9)
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(LongcaError) as caught:
+        lengths_of(file, layout="prolong")
+    found = re.search(r": cannot be read past line (\d+): ", str(caught.value))
+    # Whole lines of whole batches.
+    assert found is not None and 4 <= int(found[1]) <= 9
 
 
 def test_damage_inside_a_table_is_named(tmp_path: Path) -> None:

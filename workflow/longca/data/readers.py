@@ -68,13 +68,18 @@ def _line_batches(file: Path) -> Iterator[LineBatch]:
             if any(begun):
                 yield LineBatch(str(file), line, b"".join(begun), raw.tell() - stored)
     except OSError as error:
-        raise _unreadable(file, f" past line {line}", error) from None
+        raise _unreadable(file, f" past line {line - 1}" if line > 1 else "", error) from None
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
     """The file's bytes, decompressed by its suffix, and the raw file, whose position tells the progress."""
     compression = COMPRESSION.get(file.suffix.lower())
+    if compression and file.stat().st_size == 0:
+        # Arrow reads no archive at all as one of nothing.
+        raise LongcaError(
+            f"{file}: has 0 bytes, so it is no {compression} archive; a download that was stopped?"
+        )
     with pa.OSFile(str(file)) as raw:
         yield (pa.CompressedInputStream(raw, compression) if compression else raw), raw
 
