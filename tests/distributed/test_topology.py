@@ -74,7 +74,7 @@ def test_query_heads_that_do_not_divide_are_unsupported_with_the_reason(heads, u
     [
         ({"ulysses": 0}, "ulysses=0: must be at least 1"),
         ({"ring": 4, "windows": 3}, "windows=3: must divide ring=4"),
-        ({"placement": "node"}, "'node': must be one of ulysses, ring"),
+        ({"placement": "node"}, "placement: 'node' is not a placement; allowed: ring, ulysses"),
     ],
 )
 def test_mistakes_are_named(wrong, says):

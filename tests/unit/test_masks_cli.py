@@ -120,7 +120,7 @@ def test_view_is_json_with_lists(view, longca):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["casual", "--seqlen", 8], "did you mean causal?"),
+        (["casual", "--seqlen", 8], "did you mean 'causal'?"),
         (
             ["causal_document", "--seqlen", 8, "--documents", "3,4"],
             "add up to 7 tokens; must add up to seqlen 8",
@@ -136,10 +136,10 @@ def test_view_is_json_with_lists(view, longca):
             "--set window=1k: must be name=whole",
         ),
         (["causal_sliding_window", "--seqlen", 8, "--set", "window"], "--set window: must be name=whole"),
-        (["causal_sliding_window", "--seqlen", 8, "--set", "widow=1"], "did you mean window?"),
+        (["causal_sliding_window", "--seqlen", 8, "--set", "widow=1"], "did you mean 'window'?"),
         (["causal", "--seqlen", 0], "seqlen 0: must be at least 1"),
         (["causal", "--seqlen", 4097, "--view", "dense"], "seqlen 4097 must be at most 4096"),
-        (["causal", "--seqlen", 8, "--view", "varlan"], "did you mean varlen?"),
+        (["causal", "--seqlen", 8, "--view", "varlan"], "did you mean 'varlen'?"),
         (["shared_question", "--seqlen", 8, "--documents", "2,3,3", "--view", "window"], "window: query 5 "),
         (
             ["causal", "--seqlen", 8, "--draw", "picture.gif"],
@@ -173,7 +173,7 @@ def test_blocks_writes_the_map_and_prints_a_summary(tmp_path, longca, refusal):
         draw_block_map("variable_block", 4096, 256, 0.25, 2).slices(1)
     )
     assert "--head 2: must be below --kv-heads 2" in refusal(*words, "--head", 2, "--draw", picture)
-    assert "did you mean variable_block?" in refusal("blocks", "variable_blocks", *words[2:])
+    assert "did you mean 'variable_block'?" in refusal("blocks", "variable_blocks", *words[2:])
 
 
 def test_patterns_lists_every_pattern(longca):

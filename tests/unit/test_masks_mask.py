@@ -59,7 +59,7 @@ def test_parameters_are_the_defaults_the_overrides_or_drawn(pattern, given, comp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pattern": "casual"}, "pattern 'casual': must be one of full, .*; did you mean causal"),
+        ({"pattern": "casual"}, "'casual' is not a pattern; did you mean 'causal'. allowed: block_causal"),
         ({"pattern": "uniform_block"}, "pattern uniform_block: is dynamic"),
         ({"seqlen": 0}, "seqlen 0: must be at least 1"),
         ({"sample": -1}, "sample -1: must be 0 or more"),
@@ -71,8 +71,8 @@ def test_parameters_are_the_defaults_the_overrides_or_drawn(pattern, given, comp
         ({"pattern": "full_document", "documents": [4, 5]}, "add up to 9 tokens; must add up to seqlen 8"),
         ({"pattern": "full_document", "documents": []}, "add up to 0 tokens; must add up to seqlen 8"),
         ({"pattern": "full_document", "documents": [9, -1]}, "one has -1 tokens"),
-        ({"parameters": {"window": 3}}, "parameter 'window': causal does not take it, its parameters: none"),
-        ({"pattern": "global_sliding", "parameters": {"windw": 3}}, "did you mean window"),
+        ({"parameters": {"window": 3}}, "'window' is not a parameter of causal; allowed: none"),
+        ({"pattern": "global_sliding", "parameters": {"windw": 3}}, "did you mean 'window'"),
         ({"pattern": "global_sliding", "parameters": {"window": -1}}, "window=-1: must be at least 0"),
         ({"pattern": "block_causal_document", "parameters": {"block": 0}}, "block=0: must be at least 1"),
     ],
@@ -103,7 +103,7 @@ def test_file_has_the_agreed_keys(pattern):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("pattern", "causal_documents", "did you mean causal_document"),
+        ("pattern", "causal_documents", "did you mean 'causal_document'"),
         ("pattern", "shared_question", "key slices: 3 slices; shared_question builds 4 here"),
         ("seqlen", 11, "documents: add up to 12 tokens; must add up to seqlen 11"),
         ("seqlen", "12", "key seqlen: should be a valid integer, found '12'"),
@@ -116,7 +116,7 @@ def test_file_has_the_agreed_keys(pattern):
             r"key slices\.1: \[3, 7, 3, 7, 'causal'\]; causal_document builds \[3, 8, 3, 8, 'causal'\]",
         ),
         ("documents", [3, 4, 5.5], r"key documents\.2: "),
-        ("parameters", {"window": 3}, "parameter 'window': causal_document does not take it"),
+        ("parameters", {"window": 3}, "'window' is not a parameter of causal_document; allowed: none"),
         ("slices", [[0, 3, 0, 3, "causal"]], "key slices: 1 slices; causal_document builds 3 here"),
         ("slices", [[0, 3, 0, 3, "casual"]], r"key slices\.0\.4: "),
         ("slices", [[0, 3, 0, 3]], r"key slices\.0\.4: missing"),

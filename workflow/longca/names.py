@@ -9,4 +9,4 @@ def unknown_name(value: object, allowed: Iterable[str], what: str) -> str:
     names = sorted(allowed)
     near = difflib.get_close_matches(str(value), names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{value!r} is not a {what}; {hint}allowed: {', '.join(names)}"
+    return f"{value!r} is not a {what}; {hint}allowed: {', '.join(names) or 'none'}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import isqrt
 
 from longca.errors import LongcaError
+from longca.names import unknown_name
 
 PLACEMENTS = ("ulysses", "ring")
 
@@ -32,9 +33,7 @@ class Topology:
         if self.ring % self.windows:
             raise LongcaError(f"topology windows={self.windows}: must divide ring={self.ring}")
         if self.placement not in PLACEMENTS:
-            raise LongcaError(
-                f"topology placement={self.placement!r}: must be one of {', '.join(PLACEMENTS)}"
-            )
+            raise LongcaError(f"topology placement: {unknown_name(self.placement, PLACEMENTS, 'placement')}")
 
     @property
     def world_size(self) -> int:

@@ -5,7 +5,7 @@ import numpy as np
 from longca.errors import LongcaError
 from longca.masks.blocks.block_map import BlockMap
 from longca.masks.patterns import DYNAMIC_PATTERNS
-from longca.masks.patterns.choices import nearest_hint
+from longca.names import unknown_name
 
 SMALLEST_VARIABLE_BLOCK = 128
 
@@ -22,8 +22,7 @@ def draw_block_map(
         LongcaError: for an unknown pattern or a value out of range.
     """
     if pattern not in DYNAMIC_PATTERNS:
-        hint = nearest_hint(pattern, DYNAMIC_PATTERNS)
-        raise LongcaError(f"block map {pattern!r}: must be one of {', '.join(DYNAMIC_PATTERNS)}{hint}")
+        raise LongcaError(unknown_name(pattern, DYNAMIC_PATTERNS, "dynamic pattern"))
     smallest = SMALLEST_VARIABLE_BLOCK if pattern == "variable_block" else 1
     for name, value, least in (
         ("seqlen", seqlen, 1),

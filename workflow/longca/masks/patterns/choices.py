@@ -1,10 +1,10 @@
 """What a user may ask of a pattern, checked: its name, its parameters, its documents."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 
 from longca.errors import LongcaError
 from longca.masks.patterns import DEFAULT_PARAMETERS, DYNAMIC_PATTERNS, PATTERNS, SMALLEST_PARAMETER, Pattern
+from longca.names import unknown_name
 
 
 def find_pattern(name: str) -> Pattern:
@@ -19,24 +19,14 @@ def find_pattern(name: str) -> Pattern:
         raise LongcaError(
             f"pattern {name}: is dynamic, a block map of its own; draw it with `longca blocks {name}`"
         )
-    raise LongcaError(f"pattern {name!r}: must be one of {', '.join(PATTERNS)}{nearest_hint(name, PATTERNS)}")
-
-
-def nearest_hint(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
-    """'; did you mean X?' where a known name is near, else nothing."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    raise LongcaError(unknown_name(name, PATTERNS, "pattern"))
 
 
 def check_parameters(pattern: Pattern, given: Mapping[str, int]) -> None:
     """Refuse parameters the pattern does not take, and values it cannot take."""
     for name, value in given.items():
         if name not in pattern.parameters:
-            takes = ", ".join(pattern.parameters) or "none"
-            hint = nearest_hint(name, pattern.parameters)
-            raise LongcaError(
-                f"parameter {name!r}: {pattern.name} does not take it, its parameters: {takes}{hint}"
-            )
+            raise LongcaError(unknown_name(name, pattern.parameters, f"parameter of {pattern.name}"))
         if value < SMALLEST_PARAMETER[name]:
             raise LongcaError(f"parameter {name}={value}: must be at least {SMALLEST_PARAMETER[name]}")
 

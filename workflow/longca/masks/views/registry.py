@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from longca.errors import LongcaError
-from longca.masks.patterns.choices import nearest_hint
 from longca.masks.slices import Slice
 from longca.masks.views import dense, flashmask, flex, segments, varlen, window
+from longca.names import unknown_name
 
 SEGMENT_TILE = 128
 LARGEST_DENSE = 4096
@@ -50,7 +50,7 @@ def view_json(name: str, slices: Sequence[Slice], seqlen: int) -> str:
         LongcaError: for an unknown view, one that cannot express the mask, or a dense one of a long mask.
     """
     if name not in VIEWS:
-        raise LongcaError(f"view {name!r}: must be one of {', '.join(VIEWS)}{nearest_hint(name, VIEWS)}")
+        raise LongcaError(unknown_name(name, VIEWS, "view"))
     if name == "dense" and seqlen > LARGEST_DENSE:
         raise LongcaError(f"view dense: lists every cell; seqlen {seqlen} must be at most {LARGEST_DENSE}")
     view = VIEWS[name].lower(slices, seqlen, seqlen)
