@@ -6,7 +6,7 @@ from typing import Any
 from longca.cases import Series, find_series, study_series
 from longca.masks.mask import draw_mask
 from longca.study.loading import check_study
-from longca.study.units import Heads
+from longca.units import Heads
 
 DENSE: dict[str, Any] = {
     "kernels": ["sdpa", "flex"],

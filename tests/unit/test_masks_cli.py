@@ -71,6 +71,23 @@ def test_mask_is_printed_as_its_file(longca):
     assert content["area"] == 7558462
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["mask", "causal_document"],
+        ["documents"],
+        ["blocks", "uniform_block", "--block", 64, "--density", 0.5, "--kv-heads", 1],
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_seqlen_takes_the_units_of_a_config(words, longca, refusal):
+    printed = longca(*words, "--seqlen", "2k")
+    assert printed == longca(*words, "--seqlen", 2048)
+    assert json.loads(printed)["seqlen"] == 2048
+    for wrong in ("8kb", "0", "-1", "2.5k", "many"):
+        assert f"--seqlen: {wrong!r} is no number of tokens; allowed:" in refusal(*words, "--seqlen", wrong)
+
+
 def test_mask_of_given_documents_and_parameters(longca):
     content = json.loads(
         longca("mask", "prefix_lm_document", "--seqlen", 12, "--documents", "3,4,5", "--set", "prefix=2")
@@ -137,7 +154,7 @@ def test_view_is_json_with_lists(view, longca):
         ),
         (["causal_sliding_window", "--seqlen", 8, "--set", "window"], "--set window: must be name=whole"),
         (["causal_sliding_window", "--seqlen", 8, "--set", "widow=1"], "did you mean 'window'?"),
-        (["causal", "--seqlen", 0], "seqlen 0: must be at least 1"),
+        (["causal", "--seqlen", 0], "--seqlen: '0' is no number of tokens; allowed: a whole number above 0"),
         (["causal", "--seqlen", 4097, "--view", "dense"], "seqlen 4097 must be at most 4096"),
         (["causal", "--seqlen", 8, "--view", "varlan"], "did you mean 'varlen'?"),
         (["shared_question", "--seqlen", 8, "--documents", "2,3,3", "--view", "window"], "window: query 5 "),

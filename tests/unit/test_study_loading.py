@@ -8,7 +8,7 @@ import yaml
 
 from longca.errors import LongcaError
 from longca.study.loading import check_study, read_config, read_study, settle_study
-from longca.study.units import Heads
+from longca.units import Heads
 
 DENSE: dict[str, Any] = {"kernels": ["sdpa"], "patterns": ["full"], "seqlens": [512], "heads": ["4-2"]}
 SPARSE: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 from longca.masks.patterns import PATTERNS
 from longca.study.grids import DenseGrid, Shape, SparseGrid
 from longca.study.model import Study
-from longca.study.units import Heads
+from longca.units import Heads
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from longca.cli.options import Seqlen
 from longca.data.histogram import PUBLISHED, Histogram
 from longca.data.layouts import LAYOUTS
 from longca.errors import LongcaError
@@ -96,7 +97,7 @@ def _count(
 
 
 def documents(
-    seqlen: Annotated[int, typer.Option(min=1, help="Tokens of the packed sequence.")],
+    seqlen: Seqlen,
     dataset: Annotated[str, typer.Option(help="Dataset; auto is the paper's choice by length.")] = "auto",
     sample: Annotated[int, typer.Option(min=0, help="Number of the sample.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of sample 0; sample n takes seed + n.")] = 42,

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from longca.cli.options import Seqlen
 from longca.errors import LongcaError
 from longca.files import write_atomically
 
-Seqlen = Annotated[int, typer.Option(help="Tokens of the sequence.")]
 Seed = Annotated[int, typer.Option(help="Seed of sample 0; sample n is drawn from seed + n.")]
 Sample = Annotated[int, typer.Option(help="Number of the sample, from 0.")]
 Draw = Annotated[Path | None, typer.Option(help="Write a picture: .svg, .png or .pdf.")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longca.study.units import Heads, parse_duration, parse_heads, parse_tokens
+from longca.units import Heads, parse_duration, parse_heads, parse_tokens
 
 
 @pytest.mark.parametrize(
