@@ -19,7 +19,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     Keys are looked at as they were written: one that a merge (`<<: *other`) brings may be given again.
     """
 
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         keys: list[Any] = []
         for key_node, _ in node.value:
