@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,23 @@ def test_with_several_datasets_each_panel_shows_whose_documents_it_is_of() -> No
     assert sorted(text for text in bars if ", heads " in text) == sorted(
         f"{panel}, 1024 tokens" for panel in panels
     )
+
+
+def test_the_support_map_gives_each_family_its_own_kernels_and_cuts_no_word() -> None:
+    study = dense_study(seqlens=[512, 1024]).model_copy(update={"sparse": sparse_study().sparse})
+    write_records(
+        study,
+        lambda case: (
+            {"status": "out_of_memory", "reason": "64 GiB asked"}
+            if case.family == "dense" and case.seqlen == 1024
+            else {}
+        ),
+    )
+    texts = drawn_texts(draw(tabled(study), "support"))
+    counts = Counter(texts)
+    # Two kernels on two patterns in the dense panel, two on one pattern in the block-sparse one.
+    assert (counts["out of memory 1/2"], counts["out of memory"], counts["ok"]) == (4, 1, 2 + 1)
+    assert (counts["naive"], counts["flex"], counts["uniform_block"], counts["causal"]) == (1, 1, 1, 1)
 
 
 def test_a_kernel_has_one_colour_whatever_it_is_drawn_with() -> None:

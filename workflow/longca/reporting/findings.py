@@ -69,7 +69,8 @@ def refusals(cells: Sequence[Cell]) -> Finding:
         (kernel, f"{words(status)} on {_where(found, grid[kernel])}: {reason}")
         for (kernel, status, reason), found in places.items()
     )
-    return Finding("Where a kernel has no number, and why", sentences)
+    family = f"{cells[0].place.family} " if cells else ""
+    return Finding(f"Where a {family}kernel has no number, and why", sentences)
 
 
 def _sentence(cells: Sequence[Cell]) -> str:

@@ -36,7 +36,8 @@ def over_density(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
     """Lines over the density really kept, a panel a pattern with its block size, length and pass."""
     values = cell_values(cells)
     for row in values:
-        row["subject"] = f"{row['subject']} {row['block']}, {row['seqlen']} tokens"
+        row["subject"] = f"{row['subject']} {row['block']}"
+        row["panel"] = f"{row['panel']}, {row['seqlen']} tokens"
     scale = alt.Scale(domain=[0, max(row["density"] for row in values)], padding=8)
     x = alt.X("density:Q", title="density (share of cells kept)", axis=alt.Axis(format="%"), scale=scale)
     chart = _lines(values, x, tflops_axis(_HEIGHT - _BAND), "tflops")

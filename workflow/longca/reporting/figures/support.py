@@ -27,10 +27,9 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
         }
         for row in rows
     ]
-    kernels, patterns = in_order(values, "kernel"), in_order(values, "pattern")
     base = alt.Chart().encode(
-        x=alt.X("pattern:N", sort=patterns, title=None, axis=alt.Axis(labelAngle=-35, labelLimit=0)),
-        y=alt.Y("kernel:N", sort=kernels, title=None),
+        x=alt.X("kernel:N", sort=in_order(values, "kernel"), title=None, axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("pattern:N", sort=in_order(values, "pattern"), title=None, axis=alt.Axis(labelLimit=0)),
         tooltip=[
             alt.Tooltip(f"{name}:N") for name in ("kernel", "pattern", "declared", "measured", "reason")
         ],
@@ -44,11 +43,12 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
         )
     )
     # The words stand on coloured squares: dark on a light screen and a dark one.
-    texts = base.mark_text(fontSize=9, color="#1A1A1A", limit=83).encode(text="text:N")
+    texts = base.mark_text(fontSize=9, color="#1A1A1A").encode(text="text:N")
     layered = alt.layer(squares, texts, data=alt.Data(values=values))
-    layered = layered.properties(width=84 * len(patterns), height=30 * len(kernels))
+    layered = layered.properties(width=alt.Step(100), height=alt.Step(22))
     panel = alt.Facet("panel:N", sort=in_order(values, "panel"), header=panel_header())
-    faceted = layered.facet(facet=panel, columns=1)
+    # Families differ in kernels and patterns: each panel has its own, and no empty rows of another's.
+    faceted = layered.facet(facet=panel, columns=1).resolve_scale(x="independent", y="independent")
     return finish(faceted, title, ["what was measured; the tooltip says what is declared and why not"])
 
 
