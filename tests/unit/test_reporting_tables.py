@@ -31,7 +31,7 @@ def sections(study: Study, name: str = "dense", partial: bool = False) -> list[S
 
 
 def test_samples_are_summed_never_averaged() -> None:
-    study = dense_study(samples=2, patterns=["causal"], passes=["forward", "backward"])
+    study = dense_study(samples=2, patterns=["causal_document"], passes=["forward", "backward"])
     # 1000 cells in 1 ms and 9000 cells in 3 ms: rates 1.0 and 3.0, whose mean is 2.0; the sums give 2.5.
     write_records(
         study,
@@ -49,7 +49,7 @@ def test_samples_are_summed_never_averaged() -> None:
 
 
 def test_a_cell_with_a_sample_that_is_not_ok_has_no_number_and_ranks_nowhere() -> None:
-    study = dense_study(samples=2, patterns=["causal"])
+    study = dense_study(samples=2, patterns=["causal_document"])
     fast_but_once = lambda case: {"milliseconds": 0.01} if case.sample == 0 else {"status": "out_of_memory"}  # noqa: E731
     write_records(
         study, lambda case: fast_but_once(case) if case.kernel == "naive" else {"milliseconds": 5.0}
@@ -124,6 +124,22 @@ def test_forward_and_backward_are_sections_with_their_unit() -> None:
         "Forward throughput in TFLOP/s",
         "Backward throughput in TFLOP/s",
     ]
+
+
+def test_with_several_datasets_each_title_names_its_own() -> None:
+    several = dense_study(patterns=["causal", "causal_document"], datasets=["auto", "pile"])
+    write_records(several)
+    for name in ("dense", "verification"):
+        auto, pile = sections(several, name)[:2]
+        assert auto.title.endswith(", documents of auto")
+        assert pile.title.endswith(", documents of pile")
+        assert ({row[0] for row in auto.rows}, {row[0] for row in pile.rows}) == (
+            {"causal", "causal_document"},
+            {"causal_document"},
+        )
+    one = dense_study(patterns=["causal"])
+    write_records(one)
+    assert "documents" not in sections(one)[0].title
 
 
 def test_tables_made_early_say_not_measured() -> None:
@@ -247,7 +263,7 @@ def test_a_study_with_both_families_verifies_both_without_mixing_them() -> None:
 
 
 def test_verification_shows_the_worst_error_and_lists_what_was_wrong() -> None:
-    study = dense_study(samples=2, patterns=["causal"], passes=["forward", "backward"])
+    study = dense_study(samples=2, patterns=["causal_document"], passes=["forward", "backward"])
 
     def change(case: Case) -> dict[str, object]:
         errors = {"out": 1e-6, "dq": 2e-6, "dk": 3e-6 * (1 + case.sample), "dv": 1e-6}
@@ -261,11 +277,11 @@ def test_verification_shows_the_worst_error_and_lists_what_was_wrong() -> None:
 
     write_records(study, change)
     forward, backward, wrong = sections(study, "verification")
-    assert forward.rows == (("causal", "1024", "1.00e-06", "1.00e-06"),)
-    assert backward.rows == (("causal", "1024", "6.00e-06", "wrong 1 of 2, ok 1 of 2"),)
+    assert forward.rows == (("causal_document", "1024", "1.00e-06", "1.00e-06"),)
+    assert backward.rows == (("causal_document", "1024", "6.00e-06", "wrong 1 of 2, ok 1 of 2"),)
     assert wrong.rows == (
         (
-            *("sdpa", "causal", "1024", "1", "4-2", "backward"),
+            *("sdpa", "causal_document", "1024", "1", "4-2", "backward"),
             *("out 1.00e-06, dq 0.310, dk 6.00e-06, dv 1.00e-06", "dq over its budget"),
         ),
     )

@@ -50,7 +50,7 @@ def fastest(cells: Sequence[Cell]) -> list[Finding]:
         for cell in group:
             subjects.setdefault(_subject(cell.place), []).append(cell)
         sentences = tuple((subject, _sentence(about)) for subject, about in subjects.items())
-        findings.append(Finding(f"Fastest {place.pass_}, {setting(place)}", sentences))
+        findings.append(Finding(f"Fastest {place.pass_}, {setting(place, cells)}", sentences))
     return findings
 
 

@@ -30,7 +30,7 @@ def throughput_sections(cells: Sequence[Cell]) -> list[Section]:
     """TFLOP/s by pattern and length (block, density) x kernel; the best of a row bold, statuses as words."""
     return [
         kernel_section(
-            f"{_pass_word(place)} throughput in TFLOP/s, {setting(place)}",
+            f"{_pass_word(place)} throughput in TFLOP/s, {setting(place, cells)}",
             group,
             lambda cell: cell.throughput(),
             best=max,
@@ -81,9 +81,10 @@ def by_setting(cells: Sequence[Cell]) -> list[tuple[Place, list[Cell]]]:
     return [(group[0].place, group) for group in ordered]
 
 
-def setting(place: Place) -> str:
-    """What all cells of a section share, for its title."""
-    documents = "" if place.dataset == "auto" else f", documents of {place.dataset}"
+def setting(place: Place, among: Iterable[Cell]) -> str:
+    """What all cells of a section share, for its title; the dataset `auto` only beside others."""
+    several = any(cell.place.dataset != place.dataset for cell in among if cell.place.family == place.family)
+    documents = f", documents of {place.dataset}" if several or place.dataset != "auto" else ""
     shape = f"{place.family} kernels, heads {place.heads}, head dimension {place.head_dim}, {place.dtype}"
     return f"{shape}, {plain(place.device)}{documents}"
 

@@ -38,7 +38,7 @@ def verification_sections(cells: Sequence[Cell]) -> list[Section]:
     """The largest relative error of each cell by pattern and length x kernel; then every wrong case."""
     sections = [
         kernel_section(
-            f"Relative error of {_tensors(place)} against the oracle, {place.pass_}, {setting(place)}",
+            f"Relative error of {_tensors(place)} against the oracle, {place.pass_}, {setting(place, cells)}",
             group,
             lambda cell: cell.error(TENSORS[cell.place.pass_]) if cell.ok else None,
             best=None,
