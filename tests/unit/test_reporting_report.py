@@ -153,6 +153,12 @@ def test_what_a_figure_is_of_is_text_that_wraps_and_no_part_of_the_picture() -> 
     )
 
 
+def test_when_a_machine_measured_is_from_first_to_last() -> None:
+    write_records(dense_study(), lambda case: {"measured_at": f"2026-01-0{len(case.pattern)}T00:00:00Z"})
+    text = Page(report(dense_study())).text
+    assert "2026-01-04T00:00:00Z to 2026-01-06T00:00:00Z" in text
+
+
 def test_a_report_made_early_says_not_measured() -> None:
     text = " ".join(Page(report(dense_study(), partial=True)).text.split())
     assert "4 not measured" in text

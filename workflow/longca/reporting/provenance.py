@@ -24,9 +24,8 @@ def machines(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
             for name, found in values.items()
             if found and name != "environment_device"
         }
-        told[device]["measured"] = _summary(
-            sorted(row["measured_at"] for row in here if row.get("measured_at"))
-        )
+        times = sorted(row["measured_at"] for row in here)
+        told[device]["measured"] = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
     return told
 
 

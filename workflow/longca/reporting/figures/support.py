@@ -34,7 +34,7 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
             alt.Tooltip(f"{name}:N") for name in ("kernel", "pattern", "declared", "measured", "reason")
         ],
     )
-    squares = base.mark_rect(stroke="white", strokeWidth=2).encode(
+    squares = base.mark_rect().encode(
         color=alt.Color(
             "status:N",
             scale=status_scale(in_order(values, "status")),

@@ -55,6 +55,7 @@ CONFIG: dict[str, Any] = {
     },
     "view": {"stroke": "#D0D0D0"},
     "text": {"color": "#444444"},
+    "rect": {"stroke": "white", "strokeWidth": 2},
 }
 
 # What the report and the HTML figures lay over CONFIG where the reader's screen is dark.
@@ -71,6 +72,7 @@ DARK: dict[str, Any] = {
     "title": {"color": "#F3F4F6", "subtitleColor": "#AEB6C1"},
     "view": {"stroke": "#4A525E"},
     "text": {"color": "#C9CED6"},
+    "rect": {"stroke": "#181C22"},
 }
 
 
