@@ -159,6 +159,14 @@ def test_when_a_machine_measured_is_from_first_to_last() -> None:
     assert "2026-01-04T00:00:00Z to 2026-01-06T00:00:00Z" in text
 
 
+def test_what_a_machine_says_has_its_unit() -> None:
+    environment = {"device": "a GPU", "before": {"sm_clock_mhz": 1845, "power_w": 300.5}, "git_revision": "c"}
+    write_records(dense_study(), lambda case: {"environment": environment})
+    text = " ".join(Page(report(dense_study())).text.split())
+    for said in ("before sm clock (MHz)1845", "before power (W)300.5", "git revision"):
+        assert said in text, said
+
+
 def test_a_report_made_early_says_not_measured() -> None:
     text = " ".join(Page(report(dense_study(), partial=True)).text.split())
     assert "4 not measured" in text

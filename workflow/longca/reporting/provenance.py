@@ -9,6 +9,8 @@ from longca.reporting.words import NOT_MEASURED, plain, words
 
 _PREFIX = "environment_"
 _MANY = 4
+# Units that end a column's name, as they are written.
+_UNITS = {"mhz": "MHz", "w": "W", "c": "°C", "bytes": "bytes"}
 
 
 def machines(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
@@ -20,7 +22,7 @@ def machines(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
         here = [row for row in measured if device_of(row) == device]
         values = {name: [row[name] for row in here if row.get(name) is not None] for name in names}
         told[device] = {
-            words(name.removeprefix(_PREFIX)): _summary(found)
+            _label(name.removeprefix(_PREFIX)): _summary(found)
             for name, found in values.items()
             if found and name != "environment_device"
         }
@@ -32,6 +34,12 @@ def machines(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
 def fingerprints(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
     """(family, kernel, fingerprint) of every source that was measured."""
     return sorted({(row["family"], row["kernel"], row["fingerprint"]) for row in rows if row["fingerprint"]})
+
+
+def _label(name: str) -> str:
+    """A column's name as words, its unit in parentheses."""
+    quantity, _, unit = name.rpartition("_")
+    return f"{words(quantity)} ({_UNITS[unit]})" if quantity and unit in _UNITS else words(name)
 
 
 def _summary(values: list[Any]) -> str:

@@ -39,7 +39,7 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
             "status:N",
             scale=status_scale(in_order(values, "status")),
             title="measured",
-            legend=alt.Legend(labelExpr=_LABEL, columns=3),
+            legend=alt.Legend(labelExpr=_LABEL, columns=2),
         )
     )
     # The words stand on coloured squares: dark on a light screen and a dark one.
