@@ -17,6 +17,10 @@ from longca.kernels.interface import FallbackError, Kernel, Prepared, Support, U
 from longca.kernels.dense.naive import prepare as right
 from longca.masks.patterns import PATTERNS
 
+def no(error):
+    raise error
+
+
 SUPPORT = Support(
     patterns=frozenset(PATTERNS),
     passes={"cpu": ("forward", "backward")},
@@ -41,6 +45,19 @@ KERNELS = {
     "ok.release, ok.layout, ok.backend)",
     "not_finite": "ok = right(case, mask, tensors); "
     "return Prepared(lambda: ok.forward() / 0, ok.backward, ok.release, ok.layout, ok.backend)",
+    "writes_inputs": "tensors.v.zero_(); tensors.dout.zero_(); return right(case, mask, tensors)",
+    "rounds_inputs": "[x.copy_(x.round()) for x in (tensors.q, tensors.k)]; return right(case, mask, tensors)",
+    "stays_forked": "os.fork(); return right(case, mask, tensors)",
+    "leaves_a_child": "os.fork() or time.sleep(600); os._exit(3)",
+    "turns_wrong": "ok = right(case, mask, tensors); calls = []; "
+    "return Prepared(lambda: calls.append(1) or ok.forward() * (len(calls) < 4), ok.backward, "
+    "ok.release, ok.layout, ok.backend)",
+    "says_nothing": "raise UnsupportedError('')",
+    "no_backward_after_all": "ok = right(case, mask, tensors); "
+    "return Prepared(ok.forward, lambda: no(UnsupportedError('not this head_dim')), "
+    "ok.release, ok.layout, ok.backend)",
+    "backward_segfault": "ok = right(case, mask, tensors); "
+    "return Prepared(ok.forward, lambda: os.kill(os.getpid(), signal.SIGSEGV), ok.release, ok.layout, ok.backend)",
     "backward_memory": "ok = right(case, mask, tensors); "
     "return Prepared(ok.forward, lambda: torch.empty(1 << 60), ok.release, ok.layout, ok.backend)",
 }
@@ -62,10 +79,15 @@ def kernel_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "killer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
     kills = "KERNEL = Kernel('kills', SUPPORT, right, imports=('fake_kernels.killer',), distributions=())"
     (folder / "kills_on_import.py").write_text(f"{HEAD}\n{kills}\n")
+    (folder / "broken.py").write_text("raise ImportError('built for another ABI')\n")
+    (folder / "empty.py").write_text("")
     info = site / "fake_kernels-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-kernels\nVersion: 1.0\n")
-    points = "".join(f"{name} = fake_kernels.{name}\n" for name in [*KERNELS, "absent", "kills_on_import"])
+    points = "".join(
+        f"{name} = fake_kernels.{name}\n"
+        for name in [*KERNELS, "absent", "kills_on_import", "broken", "empty"]
+    )
     (info / "entry_points.txt").write_text(f"[longca.kernels]\n{points}")
     return site
 

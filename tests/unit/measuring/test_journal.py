@@ -153,3 +153,12 @@ def test_a_second_writer_waits_for_a_living_one(tmp_path, capsys):
         leave.set()
         thread.join()
     assert "waiting for" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "x", "{}", "[1]", '{"host": 1'])
+def test_a_lock_that_no_writer_leaves_is_taken_over(tmp_path, text):
+    path = tmp_path / "4-2.jsonl"
+    path.with_suffix(".lock").write_text(text)
+    with JournalLock(path):
+        assert json.loads(path.with_suffix(".lock").read_text())["pid"] == os.getpid()
+    assert list(tmp_path.iterdir()) == []

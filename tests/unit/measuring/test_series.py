@@ -6,11 +6,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from longca.cases import study_series
+from longca.cases import Case, study_series
 from longca.errors import LongcaError
+from longca.files import write_atomically
+from longca.masks.blocks import draw_block_map, save_block_map
+from longca.masks.mask import draw_mask, mask_to_json
+from longca.measure.budget import Budget, OutOfBudgetError
+from longca.measure.lock import JournalLock
+from longca.measure.masks import case_mask
 from longca.measure.record import read_records
-from longca.measure.running import measure_series
-from longca.measure.series import Budget, OutOfBudgetError, SeriesRunner
+from longca.measure.running import measure_series, timing_lock
+from longca.measure.series import SeriesRunner
 from longca.measure.session import KernelSession
 from longca.study.loading import check_study
 
@@ -112,7 +118,7 @@ def test_a_mask_of_another_study_is_refused(tmp_path):
     one = study()
     run(tmp_path, one)
     other = one.model_copy(update={"seed": 7})
-    with pytest.raises(LongcaError, match=r"masks/auto/causal/32/0\.json: seed is 42, the study says 7"):
+    with pytest.raises(LongcaError, match=r"masks/auto/causal/32/0\.json: seed is 42, the study's is 7"):
         run(tmp_path, other)
 
 
@@ -122,3 +128,70 @@ def test_a_mask_edited_by_hand_is_refused(tmp_path):
     path.write_text(path.read_text().replace('"area": 2080', '"area": 2081'))
     with pytest.raises(LongcaError, match=r"64/0\.json: key area"):
         run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [([], "documents: add up to 0"), ([10, 54], "documents is"), ([1] * 64, "documents is")],
+)
+def test_a_mask_of_other_documents_is_refused(tmp_path, documents, message):
+    one = study()
+    one = one.model_copy(update={"dense": one.dense.model_copy(update={"patterns": ("causal_document",)})})
+    path = tmp_path / "masks/auto/causal_document/64/0.json"
+    mask = draw_mask("causal_document", 64, documents=documents or [64])
+    text = mask_to_json(mask)
+    write_atomically(path, text if documents else text.replace("[64]", "[]"))
+    with pytest.raises(LongcaError, match=rf"64/0\.json: {message}"):
+        run(tmp_path, one)
+
+
+def test_a_mask_of_another_place_is_refused(tmp_path):
+    one = study(seqlens=(64,))
+    for name, text in (
+        ("pattern", mask_to_json(draw_mask("full", 64))),
+        ("seqlen", mask_to_json(draw_mask("causal", 32))),
+    ):
+        write_atomically(tmp_path / "masks/auto/causal/64/0.json", text)
+        with pytest.raises(LongcaError, match=rf"64/0\.json: {name} is"):
+            run(tmp_path, one)
+
+
+def test_a_block_map_of_another_place_is_refused(tmp_path):
+    one = study()
+    case = Case(
+        "sparse", "segments", "auto", "uniform_block", 256, 0, 2, 2, 64, "float32", "forward", 64, 0.25
+    )
+    path = tmp_path / case.mask_file
+    for drawn, name in (
+        ((64, 0.5, 2, 42), "density_nominal"),
+        ((64, 0.25, 2, 7), "seed"),
+        ((128, 0.25, 2, 42), "block"),
+    ):
+        block, density, kv_heads, seed = drawn
+        save_block_map(draw_block_map("uniform_block", 256, block, density, kv_heads, seed, 0), path)
+        with pytest.raises(LongcaError, match=rf"0\.npz: {name} is"):
+            case_mask(one, tmp_path, case)
+        path.unlink()
+    drawn = case_mask(one, tmp_path, case)
+    assert path.exists() and case_mask(one, tmp_path, case).digest == drawn.digest
+
+
+def test_a_torn_account_of_a_job_spoils_no_other(tmp_path):
+    run(tmp_path)
+    path = tmp_path / "jobs/dense/auto/right/causal/4-2.jsonl"
+    path.write_text(path.read_text() + '{"series": "dense/au')
+    run(tmp_path)
+    lines = path.read_text().splitlines()
+    assert len(lines) == 3 and json.loads(lines[2])["kept_cases"] == 4
+
+
+def test_waiting_for_a_device_in_use_counts_against_the_budget(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"test-{tmp_path.name}")
+    with timing_lock(), pytest.raises(OutOfBudgetError), timing_lock(Budget.of(0.5)):
+        pass
+
+
+def test_waiting_for_a_journal_counts_against_the_budget(tmp_path):
+    journal = tmp_path / "4-2.jsonl"
+    with JournalLock(journal), pytest.raises(OutOfBudgetError), JournalLock(journal, Budget.of(0.5)):
+        pass

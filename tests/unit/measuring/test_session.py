@@ -73,11 +73,18 @@ def test_a_right_kernel_is_ok_with_every_number(ask):
         ("falls_back", "fallback", "math ran"),
         ("off_by_one", "wrong", "out errs by"),
         ("not_finite", "wrong", "out is not finite"),
+        ("writes_inputs", "wrong", "out errs by"),
+        ("rounds_inputs", "wrong", "out errs by"),
+        ("turns_wrong", "wrong", "after it was timed, out errs by"),
+        ("says_nothing", "unsupported", "UnsupportedError"),
+        ("leaves_a_child", "crashed", "ended with exit code 3"),
+        ("broken", "missing", "kernel broken: ImportError: built for another ABI"),
+        ("empty", "missing", "kernel empty: AttributeError"),
         ("absent", "missing", "ModuleNotFoundError: No module named 'no_such_library'"),
         (
             "kills_on_import",
             "crashed",
-            "while importing fake_kernels.killer: the worker was killed by SIGSEGV",
+            "while importing its library: the worker was killed by SIGSEGV",
         ),
     ],
 )
@@ -111,23 +118,38 @@ def test_a_case_lost_is_one_case(ask, kernel, status):
     assert asked.measure(32).status == "ok"
 
 
-def test_a_forward_whose_backward_does_not_fit_says_that_gradients_are_unverified(ask):
-    asked = ask("backward_memory")
+@pytest.mark.parametrize(
+    ("kernel", "status"),
+    [
+        ("backward_memory", "out_of_memory"),
+        ("no_backward_after_all", "unsupported"),
+        ("backward_segfault", "crashed"),
+    ],
+)
+def test_a_forward_whose_backward_fails_says_that_gradients_are_unverified(ask, kernel, status):
+    asked = ask(kernel)
     record = asked.measure(64)
     assert record.status == "ok" and record.flags.count("gradients_unverified") == 1
-    assert record.relative_error["dq"] is None
-    assert asked.measure(64, "backward").status == "out_of_memory"
+    assert record.relative_error["out"] < 1e-5 and record.relative_error["dq"] is None
+    assert asked.measure(64, "backward").status == status
+
+
+def test_a_fork_that_comes_back_answers_nothing(ask):
+    asked = ask("stays_forked")
+    first, second = asked.measure(64), asked.measure(96)
+    assert first.status == second.status == "ok"
+    assert first.relative_error != second.relative_error
+    assert asked.measure(96, "backward").status == "ok"
 
 
 def test_what_libraries_print_does_not_reach_the_answers(ask):
     assert ask("noisy_stdout").measure(64).status == "ok"
 
 
-def test_the_declared_support_needs_no_worker(ask):
+def test_what_the_kernel_declares_is_asked_first(ask, tmp_path):
     asked = ask("right")
     case = replace(CASE, kernel="right", dtype="float16")
-    mask = draw_mask(case.pattern, 64)
-    record, _ = asked.session.measure(case, mask, Path("no such file"), 1)
+    record, _ = asked.session.measure(case, draw_mask(case.pattern, 64), tmp_path / "no such file", 120)
     assert (
         record.status == "unsupported"
         and record.reason == "does not compute in float16, only in bfloat16, float32"

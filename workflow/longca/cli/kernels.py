@@ -20,7 +20,7 @@ def kernels() -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from longca.kernels.registry import FAMILIES, kernel_names, load_kernel
+    from longca.kernels.registry import FAMILIES, KernelModuleError, kernel_names, load_kernel
     from longca.masks.patterns import DYNAMIC_PATTERNS, PATTERNS
     from longca.measure.device_probe import has_gpu
 
@@ -31,7 +31,11 @@ def kernels() -> None:
         table.add_column(column)
     for family in FAMILIES:
         for name in kernel_names(family):
-            kernel = load_kernel(family, name)
+            try:
+                kernel = load_kernel(family, name)
+            except KernelModuleError as error:
+                table.add_row(name, family, "", "", Text(f"no: {error}"), "")
+                continue
             row = (
                 name,
                 family,

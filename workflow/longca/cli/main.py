@@ -1,5 +1,6 @@
 """Entry point of the `longca` command."""
 
+import os
 import sys
 
 import typer
@@ -20,9 +21,17 @@ for stage in (data, masks, kernels, measure, study, reporting):
 
 
 def main() -> None:
-    """Run the command; a LongcaError is one line on stderr and exit code 2."""
+    """Run the command; a mistake of the user, or a file that cannot be read or written, is one line and exit code 2."""
     try:
         app()
     except LongcaError as error:
-        print(f"longca: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _fail(str(error))
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+
+
+def _fail(message: str) -> None:
+    print(f"longca: error: {message}", file=sys.stderr)
+    sys.exit(2)

@@ -44,27 +44,39 @@ def measure(
     device: Annotated[str, typer.Option(help="Without a study: auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Measure the series of a study, resuming from its journals, or answer one question without a study."""
-    if (study is None) == (pattern is None or seqlen is None):
+    question = {
+        "--kernel": kernel,
+        "--pattern": pattern,
+        "--seqlen": seqlen,
+        "--heads": heads,
+        "--head-dim": head_dim,
+        "--dtype": dtype,
+    }
+    if study is not None:
+        for option, value in question.items():
+            if value is not None:
+                raise LongcaError(
+                    f"measure: {option} does not go with --study; right: --only, as --only kernel=sdpa"
+                )
+        _measure_study(study, only or [], time_budget, frozenset(filter(None, retry.split(","))))
+    elif pattern is None or seqlen is None:
         raise LongcaError(
             "measure: right: either --study FILE, or --pattern and --seqlen with --kernel, --heads ..."
         )
-    if study is not None:
-        _measure_study(study, only or [], time_budget, frozenset(filter(None, retry.split(","))))
     else:
         from rich.console import Console
 
         from longca.measure.question import Question, ask
 
-        assert pattern is not None and seqlen is not None
-        question = Question(kernel or [], pattern, seqlen, dataset, heads, head_dim, dtype, device)
-        Console().print(ask(question))
+        asked = Question(kernel or [], pattern, seqlen, dataset, heads, head_dim, dtype, device)
+        Console().print(ask(asked))
 
 
 def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: frozenset[str]) -> None:
     from rich.console import Console
 
+    from longca.measure.budget import OutOfBudgetError
     from longca.measure.running import measure_series
-    from longca.measure.series import OutOfBudgetError
     from longca.study.loading import read_study
     from longca.study.units import parse_duration
 
@@ -107,11 +119,11 @@ def _choose(study: "Study", only: list[str]) -> "list[Series]":
 def _parse_only(text: str) -> dict[str, str]:
     keys = {}
     for part in text.split(","):
-        key, equals, value = part.partition("=")
-        if key not in _SERIES_KEYS or not equals:
-            raise LongcaError(
-                f"--only {text}: {unknown_name(key, _SERIES_KEYS, 'key of a series')}, as kernel=sdpa"
-            )
+        key, _, value = part.partition("=")
+        if key not in _SERIES_KEYS:
+            raise LongcaError(f"--only {text}: {unknown_name(key, _SERIES_KEYS, 'key of a series')}")
+        if not value:
+            raise LongcaError(f"--only {text}: {key} has no value; right: key=value, as kernel=sdpa")
         keys[key] = value
     return keys
 

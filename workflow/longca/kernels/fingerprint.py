@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from longca.closure import closure_digest, digest
-from longca.kernels.registry import kernel_module, load_kernel
+from longca.kernels.registry import KernelModuleError, kernel_module, load_kernel
 
 _ENVS = Path(__file__).parents[3] / "envs"
 # Shared by all kernels, and no part of how one computes: the interface, the grid, and how a mask is drawn, for whose
@@ -27,7 +27,11 @@ _SHARED = (
 @cache
 def source_fingerprint(family: str, kernel: str) -> str:
     """Digest of a kernel's source closure and of the pins of its distributions in envs/. The same on every machine."""
-    pins = [f"{name}=={pinned_version(name)}" for name in load_kernel(family, kernel).distributions]
+    try:
+        distributions = load_kernel(family, kernel).distributions
+    except KernelModuleError:  # its cases will say so; its source alone identifies it
+        distributions = ()
+    pins = [f"{name}=={pinned_version(name)}" for name in distributions]
     return digest(closure_digest(kernel_module(family, kernel), _SHARED), *pins)
 
 

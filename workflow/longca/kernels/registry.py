@@ -4,6 +4,7 @@ The modules are imported only when a kernel is used, and import their libraries 
 """
 
 import importlib
+import re
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
@@ -29,6 +30,10 @@ _OWN = {
 FAMILIES = tuple(_OWN)
 
 
+class KernelModuleError(LongcaError):
+    """A kernel's module cannot be imported or defines no kernel. Of its cases it makes the status missing."""
+
+
 @cache
 def _modules(family: str) -> dict[str, str]:
     """Kernel name -> `module` or `module:attribute`. Entry points: `<name>` is dense, `sparse.<name>` block-sparse."""
@@ -39,6 +44,9 @@ def _modules(family: str) -> dict[str, str]:
             raise LongcaError(
                 f"entry point longca.kernels: {point.name}: {unknown_name(owner, _OWN, 'kernel family')}"
             )
+        if not re.fullmatch("[a-z0-9_]+", name):
+            right = "right: lower-case letters, digits and _"
+            raise LongcaError(f"entry point longca.kernels: {point.name}: is no kernel name; {right}")
         if (owner or "dense") == family:
             if name in modules:
                 raise LongcaError(
@@ -62,7 +70,13 @@ def kernel_module(family: str, name: str) -> str:
 
 
 def load_kernel(family: str, name: str) -> "Kernel":
-    """Import a kernel's module, not its library, and return its declaration. Raises LongcaError for an unknown name."""
+    """Import a kernel's module, not its library, and return its declaration.
+
+    Raises LongcaError for an unknown name, and KernelModuleError where the module or its kernel is not there.
+    """
     module = kernel_module(family, name)
     attribute = _modules(family)[name].partition(":")[2] or "KERNEL"
-    return getattr(importlib.import_module(module), attribute)
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # another package's module raises anything
+        raise KernelModuleError(f"kernel {name}: {type(error).__name__}: {error}") from error

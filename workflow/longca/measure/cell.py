@@ -28,31 +28,36 @@ from longca.measure.verify import Verdict, Verifier
 class Cell:
     """A prepared kernel on its data, with what preparing and compiling took in milliseconds and whether it is right."""
 
-    def __init__(self, kernel: Kernel, case: Case, mask: Mask | BlockMap, device: torch.device) -> None:
+    def __init__(
+        self, kernel: Kernel, case: Case, mask: Mask | BlockMap, device: torch.device, gradients: bool
+    ) -> None:
         self.case = case
-        gradients = kernel.support.reason_against(replace(case, pass_="backward"), device.type) is None
-        self.tensors = draw_tensors(case, device, gradients)
+        backward = kernel.support.reason_against(replace(case, pass_="backward"), device.type) is None
+        tensors = draw_tensors(case, device, gradients and backward)
+        # Before the kernel has its hands on the data: an oracle of what it wrote there would agree with it.
+        self.verifier = Verifier(case, mask, tensors)
         start = time.perf_counter()
-        self.prepared: Prepared = kernel.prepare(case, mask, self.tensors)
+        self.prepared: Prepared = kernel.prepare(case, mask, tensors)
         self.prepare_ms = (time.perf_counter() - start) * 1e3
+        if not gradients:
+            self.prepared.backward = None
         self.first_ms = {"forward": first_call(self.prepared.forward, device)}
-        self.flags: list[str] = []
-        self.verdict = self._verify(mask, device)
+        self.flags = ["gradients_unverified"] if backward and not gradients else []
+        self.verdict = self._verify(device)
 
-    def _verify(self, mask: Mask | BlockMap, device: torch.device) -> Verdict:
-        verifier = Verifier(self.case, mask, self.tensors)
+    def _verify(self, device: torch.device) -> Verdict:
         if self.prepared.backward is not None:
             try:
                 self.first_ms["backward"] = first_call(self.prepared.backward, device)
-                return verifier.check(self.prepared, gradients=True)
-            except (RuntimeError, MemoryError) as error:
-                if self.case.pass_ == "backward" or not is_out_of_memory(error):
+                return self.verifier.check(self.prepared, gradients=True)
+            except Exception:
+                if self.case.pass_ == "backward":
                     raise
-                # The forward fits where the backward does not: its figure stands, and says what was not checked.
+                # The backward case says why. The forward's figure stands, and says what was not checked.
                 self.flags.append("gradients_unverified")
                 self.prepared.backward = None
                 _free()
-        return verifier.check(self.prepared, gradients=False)
+        return self.verifier.check(self.prepared, gradients=False)
 
     def call(self, pass_: str) -> Any:
         """The call that is timed for a pass. Raises UnsupportedError where the kernel has none."""
@@ -65,19 +70,24 @@ class Cell:
 class CellMeasurer:
     """Measures requests of one kernel, keeping the last cell for the other pass."""
 
-    def __init__(self, kernel: Kernel, device: torch.device) -> None:
-        self.kernel, self.device = kernel, device
+    def __init__(self, kernel: Kernel, device: torch.device, missing: str | None) -> None:
+        self.kernel, self.device, self.missing = kernel, device, missing
         self._cell: Cell | None = None
 
     def measure(self, request: Request) -> Outcome:
         """The outcome of one case, whatever it is; only a crash or a hang brings none."""
         case = Case(**request.case)
+        reason = self.kernel.support.reason_against(case, self.device.type)
+        if reason is not None:
+            return Outcome(status="unsupported", reason=reason)
+        if self.missing is not None:
+            return Outcome(status="missing", reason=self.missing)
         try:
             return self._measure(case, request)
         except UnsupportedError as error:
-            return Outcome(status="unsupported", reason=str(error))
+            return Outcome(status="unsupported", reason=_one_line(error))
         except FallbackError as error:
-            return Outcome(status="fallback", reason=str(error))
+            return Outcome(status="fallback", reason=_one_line(error))
         except (
             Exception
         ) as error:  # whatever a library raises is this case's outcome, and the next case's clean start
@@ -86,7 +96,7 @@ class CellMeasurer:
             return Outcome(status="crashed", reason=f"{type(error).__name__}: {_one_line(error)}")
 
     def _measure(self, case: Case, request: Request) -> Outcome:
-        cell = self._cell_of(case, Path(request.mask_file))
+        cell = self._cell_of(case, request)
         common: dict[str, Any] = {
             "relative_error": cell.verdict.relative_error,
             "backend": cell.prepared.backend,
@@ -99,6 +109,10 @@ class CellMeasurer:
         samples = time_calls(call, self.device, request.warmups, request.repetitions)
         timed_for_s = time.monotonic() - start
         after = devices.state(self.device)
+        again = cell.verifier.check(cell.prepared, gradients=case.pass_ == "backward")
+        if again.wrong:
+            common["relative_error"] = again.relative_error
+            return Outcome(status="wrong", reason=f"after it was timed, {again.wrong}", **common)
         passes = ["forward"] if case.pass_ == "forward" else ["forward", "backward"]
         usual_ms = statistics.median(samples)
         cell.prepared.release()
@@ -116,17 +130,18 @@ class CellMeasurer:
             **common,
         )
 
-    def _cell_of(self, case: Case, mask_file: Path) -> Cell:
+    def _cell_of(self, case: Case, request: Request) -> Cell:
         same = self._cell is not None and replace(self._cell.case, pass_=case.pass_) == case
         if (
             self._cell is None
             or not same
-            or (case.pass_ == "backward" and "gradients_unverified" in self._cell.flags)
+            or (case.pass_ == "backward" and self._cell.prepared.backward is None)
         ):
             self._cell = None
             _free()
-            mask = load_block_map(mask_file) if case.family == "sparse" else read_mask(mask_file)
-            self._cell = Cell(self.kernel, case, mask, self.device)
+            path = Path(request.mask_file)
+            mask = load_block_map(path) if case.family == "sparse" else read_mask(path)
+            self._cell = Cell(self.kernel, case, mask, self.device, request.gradients)
         return self._cell
 
 

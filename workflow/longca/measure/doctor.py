@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from longca.kernels.registry import FAMILIES, kernel_names, load_kernel
+from longca.kernels.registry import FAMILIES, KernelModuleError, kernel_names, load_kernel
 from longca.measure.device_probe import gpus
 from longca.measure.worker_client import Worker, WorkerLostError
 
@@ -35,11 +35,13 @@ def examine(console: Console) -> None:
 
 def _examine(family: str, name: str, device: str) -> tuple[str, str]:
     """Versions of a kernel's distributions, and `ready` or why it cannot run."""
-    if device not in load_kernel(family, name).support.passes:
-        return "", f"does not run on {device}"
     try:
-        with Worker(family, name, device, None) as worker:
+        if device not in load_kernel(family, name).support.passes:
+            return "", f"does not run on {device}"
+        with Worker(family, name, device, None, 600) as worker:
             loaded = worker.load()
+    except KernelModuleError as error:
+        return "", f"missing: {error}"
     except WorkerLostError as error:
         return "", f"crashed: {error}"
     versions = ", ".join(

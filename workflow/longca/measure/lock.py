@@ -11,14 +11,19 @@ from types import TracebackType
 
 import psutil
 
+from longca.measure.budget import NO_LIMIT, Budget
+
 _POLL_S = 1.0
 
 
 class JournalLock:
-    """Waits until the journal's lock is free or its holder is dead, then holds it until the end of the `with` block."""
+    """Waits until the journal's lock is free or its holder is dead, then holds it until the end of the `with` block.
 
-    def __init__(self, journal: Path) -> None:
-        self._path = journal.with_suffix(".lock")
+    Raises OutOfBudgetError where the budget ends while it waits.
+    """
+
+    def __init__(self, journal: Path, budget: Budget = NO_LIMIT) -> None:
+        self._path, self._budget = journal.with_suffix(".lock"), budget
 
     def __enter__(self) -> "JournalLock":
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +34,7 @@ class JournalLock:
                 if not said:
                     print(f"waiting for {self._path}, held by {_named(holder)}", file=sys.stderr, flush=True)
                     said = True
-                time.sleep(_POLL_S)
+                time.sleep(self._budget.left(_POLL_S))
             elif holder is not None:
                 self._take_from(holder)
         return self
@@ -51,20 +56,21 @@ class JournalLock:
             aside.unlink()
         return True
 
-    def _holder(self) -> dict[str, object] | None:
+    def _holder(self) -> str | None:
+        """The text of the lock; None where it was let go in between."""
         try:
-            return json.loads(self._path.read_text(encoding="utf-8"))
-        except FileNotFoundError:  # let go in between
+            return self._path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
             return None
 
-    def _take_from(self, holder: dict[str, object]) -> None:
+    def _take_from(self, holder: str) -> None:
         """Remove a dead writer's lock; of several that try, the one whose rename succeeds removes the right file."""
         aside = self._path.with_name(f".{self._path.name}.dead.{platform.node()}.{os.getpid()}")
         try:
             self._path.rename(aside)
         except FileNotFoundError:
             return
-        if json.loads(aside.read_text(encoding="utf-8")) != holder:
+        if aside.read_text(encoding="utf-8", errors="replace") != holder:
             # Another writer had taken over in between: its lock is put back.
             os.link(aside, self._path)
         aside.unlink()
@@ -80,19 +86,32 @@ def _myself() -> dict[str, object]:
     }
 
 
-def _named(holder: dict[str, object]) -> str:
-    job = f", job {holder['job']}" if holder.get("job") else ""
-    return f"process {holder['pid']} on {holder['host']}{job}"
+def _parse(holder: str) -> dict[str, object] | None:
+    """Who holds a lock; None for a text that no writer leaves, as after a power cut."""
+    try:
+        found = json.loads(holder)
+        return found if {"host", "pid", "started", "job"} <= set(found) else None
+    except (ValueError, TypeError):
+        return None
 
 
-def _alive(holder: dict[str, object]) -> bool:
+def _named(holder: str) -> str:
+    known = _parse(holder)
+    assert known is not None
+    return f"process {known['pid']} on {known['host']}" + (f", job {known['job']}" if known["job"] else "")
+
+
+def _alive(text: str) -> bool:
     """Whether a lock's writer still runs: on this host by its process, elsewhere by its SLURM job where it has one."""
+    holder = _parse(text)
+    if holder is None:
+        return False
     if holder["host"] == platform.node():
         try:
             return psutil.Process(int(str(holder["pid"]))).create_time() == holder["started"]
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, ValueError):
             return False
-    if holder.get("job"):
+    if holder["job"]:
         command = ["squeue", "--noheader", "--jobs", str(holder["job"]), "--format=%T"]
         answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return answer.returncode == 0 and bool(answer.stdout.strip())

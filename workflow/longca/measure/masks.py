@@ -1,6 +1,7 @@
 """The mask files a study's cases need: read where they are, else drawn as the pipeline's rules draw them."""
 
 from pathlib import Path
+from typing import Any
 
 from longca.cases import Case
 from longca.data.histogram import read_histogram
@@ -18,20 +19,23 @@ def case_mask(study: Study, results: Path, case: Case) -> Mask | BlockMap:
     path = results / case.mask_file
     if case.family == "sparse":
         return _block_map(study, path, case)
+    right = _draw(study, results, case)
     if not path.exists():
-        write_atomically(path, mask_to_json(_draw(study, results, case)))
+        write_atomically(path, mask_to_json(right))
     mask = read_mask(path)
-    for name, found, right in [("seed", mask.seed, study.seed), *_parameters(study, mask)]:
-        if found != right:
-            raise LongcaError(
-                f"{path}: {name} is {found}, the study says {right}; right: remove the file, it is drawn again"
-            )
+    names = ("pattern", "seqlen", "dataset", "seed", "sample", "parameters", "documents")
+    _check_drawn(path, mask, {name: getattr(right, name) for name in names})
     return mask
 
 
-def _parameters(study: Study, mask: Mask) -> list[tuple[str, int, int]]:
-    configured = study.mask.model_dump()
-    return [(name, mask.parameters[name], configured[name]) for name in mask.parameters if name in configured]
+def _check_drawn(path: Path, found: Mask | BlockMap, right: dict[str, Any]) -> None:
+    """Raise LongcaError where a file holds another draw than the study's."""
+    for name, value in right.items():
+        if getattr(found, name) != value:
+            texts = [str(one)[:60] for one in (getattr(found, name), value)]
+            raise LongcaError(
+                f"{path}: {name} is {texts[0]}, the study's is {texts[1]}; right: remove the file, it is drawn again"
+            )
 
 
 def _draw(study: Study, results: Path, case: Case) -> Mask:
@@ -49,16 +53,13 @@ def _draw(study: Study, results: Path, case: Case) -> Mask:
 
 
 def _block_map(study: Study, path: Path, case: Case) -> BlockMap:
+    assert case.block is not None and case.density_nominal is not None
+    drawn = draw_block_map(
+        case.pattern, case.seqlen, case.block, case.density_nominal, case.kv_heads, study.seed, case.sample
+    )
     if not path.exists():
-        assert case.block is not None and case.density_nominal is not None
-        blocks = draw_block_map(
-            case.pattern,
-            case.seqlen,
-            case.block,
-            case.density_nominal,
-            case.kv_heads,
-            study.seed,
-            case.sample,
-        )
-        save_block_map(blocks, path)
-    return load_block_map(path)
+        save_block_map(drawn, path)
+    blocks = load_block_map(path)
+    names = ("pattern", "seqlen", "block", "density_nominal", "kv_heads", "seed", "sample", "digest")
+    _check_drawn(path, blocks, {name: getattr(drawn, name) for name in names})
+    return blocks

@@ -21,16 +21,22 @@ class Ready(_Message):
 
 
 class Loaded(_Message):
-    """The kernel's library: version by distribution (None: it has none), and why it cannot be imported, or None."""
+    """The kernel's library: version by distribution (None: it has none), and why it cannot be imported, or None.
+
+    serves: whether requests are answered; not where the kernel's own module is what cannot be imported.
+    """
 
     kind: Literal["loaded"] = "loaded"
     versions: dict[str, str | None]
     missing: str | None
+    serves: bool = True
 
 
 class Request(_Message):
-    """Measure one case on the mask or block map in `mask_file`."""
+    """Measure one case on the mask or map in `mask_file`; without `gradients` a forward is checked by out alone."""
 
+    number: int
+    gradients: bool
     case: dict[str, Any]
     mask_file: str
     warmups: int
@@ -38,9 +44,13 @@ class Request(_Message):
 
 
 class Outcome(_Message):
-    """What came of a case: the columns of its record that only the worker knows, with the record's names and units."""
+    """What came of a case: the columns of its record that only the worker knows, with the record's names and units.
+
+    number: of the request that this answers; -1 where no worker was asked.
+    """
 
     kind: Literal["outcome"] = "outcome"
+    number: int = -1
     status: str
     reason: str | None = None
     samples_ms: list[float] | None = None

@@ -15,8 +15,9 @@ from rich.console import Console
 
 from longca.cases import Series
 from longca.errors import LongcaError
+from longca.measure.budget import NO_LIMIT, Budget
 from longca.measure.record import STATUSES, Record
-from longca.measure.series import Budget, Progress, SeriesRunner
+from longca.measure.series import Progress, SeriesRunner
 from longca.measure.session import KernelSession
 from longca.names import unknown_name
 from longca.study.model import Study
@@ -38,28 +39,39 @@ def measure_series(
     started = _process_start()
     in_order = sorted(series, key=lambda one: (one.family, one.kernel))
     for (family, kernel), of_kernel in groupby(in_order, key=lambda one: (one.family, one.kernel)):
-        with timing_lock(), KernelSession(family, kernel, study.measure) as session:
+        with timing_lock(budget), KernelSession(family, kernel, study.measure, budget) as session:
             for one in of_kernel:
                 SeriesRunner(study, results, one, retry, started).run(session, budget, _printer(one, console))
                 started = time.monotonic()
 
 
 @contextmanager
-def timing_lock() -> Iterator[None]:
-    """Held while a process times on this machine's CPU or visible GPUs: no two measurements disturb each other."""
+def timing_lock(budget: Budget = NO_LIMIT) -> Iterator[None]:
+    """Held while a process times on this machine's CPU or visible GPUs: no two measurements disturb each other.
+
+    Raises OutOfBudgetError where the budget ends before another process lets it go.
+    """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "all").replace(",", "-").replace("/", "-")
     lock = FileLock(Path(tempfile.gettempdir()) / f"longca-timing-{visible}.lock", mode=0o666)
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        print(
-            f"waiting for another measurement on this machine ({lock.lock_file})", file=sys.stderr, flush=True
-        )
-        lock.acquire()
+        where = f"waiting for another measurement on this machine ({lock.lock_file})"
+        print(where, file=sys.stderr, flush=True)
+        _wait_for(lock, budget)
     try:
         yield
     finally:
         lock.release()
+
+
+def _wait_for(lock: FileLock, budget: Budget) -> None:
+    while True:
+        try:
+            lock.acquire(timeout=budget.left(60))
+        except Timeout:
+            continue
+        return
 
 
 def _process_start() -> float:

@@ -3,38 +3,19 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from longca.cases import Series
 from longca.files import write_atomically
+from longca.measure.budget import Budget, OutOfBudgetError
 from longca.measure.journal import Journal, case_key
 from longca.measure.lock import JournalLock
 from longca.measure.masks import case_mask
 from longca.measure.record import Record
 from longca.measure.session import KernelSession
 from longca.study.model import Study
-
-
-class OutOfBudgetError(Exception):
-    """The time budget ends before the next case would; what was measured is in the journal."""
-
-
-@dataclass
-class Budget:
-    """Time until `deadline`, seconds of the monotonic clock; None is no limit."""
-
-    deadline: float | None = None
-
-    @classmethod
-    def of(cls, seconds: float | None) -> "Budget":
-        """A budget that begins now."""
-        return cls(None if seconds is None else time.monotonic() + seconds)
-
-    def left(self) -> float:
-        """Seconds left; infinite without a limit."""
-        return float("inf") if self.deadline is None else self.deadline - time.monotonic()
 
 
 @dataclass
@@ -75,7 +56,7 @@ class SeriesRunner:
     def run(self, session: KernelSession, budget: Budget, progress: Progress) -> None:
         """Measure what the journal does not hold and write the records file. Raises OutOfBudgetError, LongcaError."""
         try:
-            with JournalLock(self.journal_file):
+            with JournalLock(self.journal_file, budget):
                 journal = Journal(self.journal_file)
                 cases = range(len(self.series.cases))
                 records = [self._record(index, session, journal, budget, progress) for index in cases]
@@ -102,10 +83,7 @@ class SeriesRunner:
             self.job.kept_cases += 1
             progress(index + 1, kept, True)
             return kept
-        left = budget.left()
-        if left <= 0:
-            raise OutOfBudgetError
-        timeout_s = min(session.protocol.case_timeout, left)
+        timeout_s = budget.left(session.protocol.case_timeout)
         record, outcome = session.measure(case, mask, self.results / case.mask_file, timeout_s)
         if record.status == "timeout" and timeout_s < session.protocol.case_timeout:
             raise OutOfBudgetError  # it was the budget that ended, not the case's own time
@@ -120,5 +98,8 @@ class SeriesRunner:
     def _write_job(self) -> None:
         path = self.results / "jobs" / self.series.name.with_suffix(".jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(self.job.__dict__) + "\n")
+        with path.open("ab+") as file:
+            file.seek(0)
+            # A line that a killed job left torn stays a line of its own, and spoils no other.
+            torn = not file.read().endswith(b"\n") and file.tell() > 0
+            file.write(b"\n" * torn + json.dumps(asdict(self.job)).encode() + b"\n")

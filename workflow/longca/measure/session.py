@@ -8,22 +8,25 @@ from typing import Any
 from longca.cases import Case
 from longca.errors import LongcaError
 from longca.kernels.fingerprint import measured_fingerprint
-from longca.kernels.registry import load_kernel
 from longca.masks.blocks import BlockMap
 from longca.masks.mask import Mask
+from longca.measure.budget import NO_LIMIT, Budget
 from longca.measure.outcome import to_record
 from longca.measure.protocol import Loaded, Outcome, Request
 from longca.measure.record import Record
 from longca.measure.worker_client import Worker, WorkerLostError
 from longca.study.model import Protocol
 
+# Importing torch and a kernel's library from a cold, shared file system takes minutes.
+_START_TIMEOUT_S = 600.0
+
 
 class KernelSession:
     """Measures cases of one kernel. What the first worker says of itself holds for the session."""
 
-    def __init__(self, family: str, kernel: str, protocol: Protocol) -> None:
-        self.family, self.kernel, self.protocol = family, kernel, protocol
-        self._support = load_kernel(family, kernel).support
+    def __init__(self, family: str, kernel: str, protocol: Protocol, budget: Budget = NO_LIMIT) -> None:
+        self.family, self.kernel, self.protocol, self._budget = family, kernel, protocol, budget
+        self._asked = 0
         worker = self._start()
         self._worker: Worker | None = worker
         self.device = worker.ready.device
@@ -33,9 +36,11 @@ class KernelSession:
         self.fingerprint = measured_fingerprint(family, kernel, versions)
 
     def _start(self) -> Worker:
+        longest = self._budget.left(_START_TIMEOUT_S)
         try:
-            return Worker(self.family, self.kernel, self.protocol.device, self.protocol.threads)
+            return Worker(self.family, self.kernel, self.protocol.device, self.protocol.threads, longest)
         except WorkerLostError as error:
+            self._budget.left()  # where that is what ended it
             raise LongcaError(f"no worker starts on device {self.protocol.device}: {error}") from error
 
     def _load(self, worker: Worker) -> tuple[Loaded | None, str | None]:
@@ -43,10 +48,8 @@ class KernelSession:
         try:
             return worker.load(), None
         except WorkerLostError as error:
-            return (
-                None,
-                f"while importing {', '.join(load_kernel(self.family, self.kernel).imports)}: {error}",
-            )
+            self._budget.left()
+            return None, f"while importing its library: {error}"
 
     def measure(
         self, case: Case, mask: Mask | BlockMap, mask_file: Path, timeout_s: float
@@ -56,14 +59,22 @@ class KernelSession:
         return to_record(case, mask, outcome, self.fingerprint, self.environment), outcome
 
     def _outcome(self, case: Case, mask_file: Path, timeout_s: float) -> Outcome:
-        reason = self._support.reason_against(case, self.device)
-        if reason is not None:
-            return Outcome(status="unsupported", reason=reason)
         if self.loaded is None:
             return Outcome(status="crashed", reason=self._broken)
-        if self.loaded.missing is not None:
+        if not self.loaded.serves:
             return Outcome(status="missing", reason=self.loaded.missing)
+        outcome = self._ask(case, mask_file, timeout_s, gradients=True)
+        if outcome.status == "crashed" and outcome.number < 0 and case.pass_ == "forward":
+            # Perhaps its backward killed the worker, asked for gradients: the forward gets a try of its own.
+            alone = self._ask(case, mask_file, timeout_s, gradients=False)
+            return alone if alone.status == "ok" else outcome
+        return outcome
+
+    def _ask(self, case: Case, mask_file: Path, timeout_s: float, gradients: bool) -> Outcome:
+        self._asked += 1
         request = Request(
+            number=self._asked,
+            gradients=gradients,
             case=asdict(case),
             mask_file=str(mask_file),
             warmups=self.protocol.warmups,

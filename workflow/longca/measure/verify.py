@@ -7,12 +7,13 @@ rows and in each row; a mask one column off errs far more.
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
 from longca.cases import Case
 from longca.kernels.interface import Prepared, Tensors, from_layout
-from longca.kernels.oracle import attend, kept_rows
+from longca.kernels.oracle import Attention, attend, kept_rows
 from longca.masks.blocks import BlockMap
 from longca.masks.mask import Mask
 
@@ -33,22 +34,31 @@ class Verdict:
 
 
 class Verifier:
-    """The oracle of one cell of the grid, computed once and asked for the forward and the backward pass."""
+    """The oracle of one cell of the grid, on a copy of its data, computed once for both passes."""
 
     def __init__(self, case: Case, mask: Mask | BlockMap, tensors: Tensors) -> None:
         # The last group: an offset that wraps around and a head that reads its neighbour's keys both show there.
         self.group = slice(case.q_heads - case.q_heads // case.kv_heads, case.q_heads)
         self.kv_head = case.kv_heads - 1
-        data = (
+        shared = (
             tensors.q[self.group],
             tensors.k[self.kv_head],
             tensors.v[self.kv_head],
             tensors.dout[self.group],
         )
-        kept = kept_rows(mask, self.kv_head, tensors.q.device)
-        self.exact = attend(*data, kept)
+        self._q, self._k, self._v, self._dout = (tensor.clone() for tensor in shared)
+        self._kept = kept_rows(mask, self.kv_head, tensors.q.device)
         self.dtype = tensors.q.dtype
-        self.rounded = attend(*data, kept, rounded_to=self.dtype)
+
+    @cached_property
+    def exact(self) -> Attention:
+        """The group's attention in float64."""
+        return attend(self._q, self._k, self._v, self._dout, self._kept)
+
+    @cached_property
+    def rounded(self) -> Attention:
+        """The same, rounded to the case's dtype where kernels round."""
+        return attend(self._q, self._k, self._v, self._dout, self._kept, rounded_to=self.dtype)
 
     def check(self, what: Prepared, gradients: bool) -> Verdict:
         """Run the kernel's forward, and its backward where `gradients`, and compare."""

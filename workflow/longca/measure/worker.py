@@ -15,7 +15,7 @@ from typing import TextIO
 
 from pydantic import BaseModel
 
-from longca.kernels.registry import load_kernel
+from longca.kernels.registry import KernelModuleError, load_kernel
 from longca.measure.protocol import Loaded, Ready, Request
 
 _PR_SET_PDEATHSIG = 1
@@ -31,15 +31,24 @@ def main() -> None:
 
     device = devices.choose_device(wanted_device)
     _send(answers, Ready(device=device.type, environment=devices.describe(device)))  # type: ignore[arg-type]
-    kernel = load_kernel(family, name)
+    try:
+        kernel = load_kernel(family, name)
+    except KernelModuleError as error:
+        _send(answers, Loaded(versions={}, missing=str(error), serves=False))
+        return
     missing = _import_error(kernel.imports)
     _send(answers, Loaded(versions={name: _version(name) for name in kernel.distributions}, missing=missing))
 
     from longca.measure.cell import CellMeasurer
 
-    measurer = CellMeasurer(kernel, device)
+    measurer = CellMeasurer(kernel, device, missing)
+    process = os.getpid()
     for line in sys.stdin:
-        _send(answers, measurer.measure(Request.model_validate_json(line)))
+        request = Request.model_validate_json(line)
+        outcome = measurer.measure(request)
+        if os.getpid() != process:
+            os._exit(1)  # a kernel forked, and its child came back here: one process answers, once
+        _send(answers, outcome.model_copy(update={"number": request.number}))
 
 
 def _own_stdout() -> TextIO:
@@ -65,9 +74,7 @@ def _import_error(modules: tuple[str, ...]) -> str | None:
     for module in modules:
         try:
             importlib.import_module(module)
-        except (
-            Exception
-        ) as error:  # a library built for another ABI raises anything; the status missing carries it
+        except Exception as error:  # a library built for another ABI raises anything
             return f"{type(error).__name__}: {error}"
     return None
 

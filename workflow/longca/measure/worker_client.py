@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from types import TracebackType
 from typing import TypeVar
 
@@ -15,7 +16,8 @@ from pydantic import TypeAdapter
 
 from longca.measure.protocol import Answer, Loaded, Outcome, Ready, Request
 
-_START_TIMEOUT_S = 600.0
+_POLL_S = 1.0
+_LATE = ""  # no answer is empty: each ends in a newline
 _Expected = TypeVar("_Expected", Ready, Loaded, Outcome)
 _ANSWERS: TypeAdapter[Ready | Loaded | Outcome] = TypeAdapter(Answer)
 
@@ -31,7 +33,10 @@ class WorkerLostError(Exception):
 class Worker:
     """A worker process of one kernel. Use as a context manager: leaving it ends the process and its children."""
 
-    def __init__(self, family: str, kernel: str, device: str, threads: int | None) -> None:
+    def __init__(
+        self, family: str, kernel: str, device: str, threads: int | None, start_timeout_s: float
+    ) -> None:
+        self._start_timeout_s = start_timeout_s
         environment = dict(os.environ)
         if threads is not None:
             environment |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
@@ -48,7 +53,7 @@ class Worker:
         self._answers: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         try:
-            self.ready = self._expect(Ready, _START_TIMEOUT_S)
+            self.ready = self._expect(Ready, self._start_timeout_s)
         except WorkerLostError:
             raise  # and closed
         except BaseException:
@@ -57,7 +62,7 @@ class Worker:
 
     def load(self) -> Loaded:
         """What came of importing the kernel's library; asked for once. Raises WorkerLostError where it was killed."""
-        return self._expect(Loaded, _START_TIMEOUT_S)
+        return self._expect(Loaded, self._start_timeout_s)
 
     def measure(self, request: Request, timeout_s: float) -> Outcome:
         """The outcome of one case. Raises WorkerLostError where none came; the worker is then closed."""
@@ -65,7 +70,13 @@ class Worker:
         with contextlib.suppress(BrokenPipeError):  # it died before: the answer that does not come says how
             self._process.stdin.write(request.model_dump_json() + "\n")
             self._process.stdin.flush()
-        return self._expect(Outcome, timeout_s)
+        outcome = self._expect(Outcome, timeout_s)
+        if outcome.number != request.number:
+            self.close()
+            raise WorkerLostError(
+                "crashed", f"answered request {outcome.number} where {request.number} was asked"
+            )
+        return outcome
 
     def close(self) -> None:
         """End the process, and whatever it started, without waiting for work in progress."""
@@ -89,11 +100,10 @@ class Worker:
         self._answers.put(None)
 
     def _expect(self, kind: type[_Expected], timeout_s: float) -> _Expected:
-        try:
-            line = self._answers.get(timeout=timeout_s)
-        except queue.Empty:
+        line = self._next_line(time.monotonic() + timeout_s)
+        if line == _LATE:
             self.close()
-            raise WorkerLostError("timeout", f"no answer within {timeout_s:g} s") from None
+            raise WorkerLostError("timeout", f"no answer within {timeout_s:g} s")
         if line is None:
             reason = self._last_words()
             self.close()
@@ -102,10 +112,23 @@ class Worker:
         assert isinstance(answer, kind), f"the worker answered {answer.kind} where {kind.__name__} was due"
         return answer
 
+    def _next_line(self, deadline: float) -> str | None:
+        """The next answer; None where the worker ended, _LATE at the deadline. A child of it may hold the pipe open."""
+        while True:
+            ended = self._process.poll() is not None
+            try:
+                return self._answers.get(timeout=max(0.0, min(_POLL_S, deadline - time.monotonic())))
+            except queue.Empty:
+                if ended:
+                    return None
+                if time.monotonic() >= deadline:
+                    return _LATE
+
     def _last_words(self) -> str:
         """How the process ended and the last line it wrote."""
         code = self._process.wait()
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         self._log.seek(0)
-        lines = [line.strip() for line in self._log if line.strip()]
+        # Torch's profiler reports its own doings there too.
+        lines = [line.strip() for line in self._log if line.strip() and not line.startswith("USDT:")]
         return f"the worker {how}: {lines[-1][:300]}" if lines else f"the worker {how}"
