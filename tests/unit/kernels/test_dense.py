@@ -12,7 +12,7 @@ from longca.kernels.interface import FallbackError, from_layout, to_layout
 from longca.kernels.registry import load_kernel
 from longca.masks.mask import Mask, draw_mask
 from longca.masks.patterns import PATTERNS
-from longca.measure.cell import draw_tensors
+from longca.measure.tensors import draw_tensors
 from longca.measure.verify import Verifier
 
 CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ import torch
 from longca.cases import Case
 from longca.kernels.registry import load_kernel
 from longca.masks.blocks import draw_block_map
-from longca.measure.cell import draw_tensors
+from longca.measure.tensors import draw_tensors
 from longca.measure.verify import Verifier
 
 CPU = torch.device("cpu")

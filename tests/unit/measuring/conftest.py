@@ -52,6 +52,8 @@ KERNELS = {
     "turns_wrong": "ok = right(case, mask, tensors); calls = []; "
     "return Prepared(lambda: calls.append(1) or ok.forward() * (len(calls) < 4), ok.backward, "
     "ok.release, ok.layout, ok.backend)",
+    "breaks_the_process": "case.seqlen == 64 and os.environ.update(IN_ERROR='1'); "
+    "return no(RuntimeError('the device is in error')) if 'IN_ERROR' in os.environ else right(case, mask, tensors)",
     "says_nothing": "raise UnsupportedError('')",
     "no_backward_after_all": "ok = right(case, mask, tensors); "
     "return Prepared(ok.forward, lambda: no(UnsupportedError('not this head_dim')), "

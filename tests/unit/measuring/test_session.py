@@ -118,6 +118,13 @@ def test_a_case_lost_is_one_case(ask, kernel, status):
     assert asked.measure(32).status == "ok"
 
 
+def test_after_an_error_the_next_case_has_a_process_of_its_own(ask):
+    asked = ask("breaks_the_process")
+    assert asked.measure(32).status == "ok"
+    assert asked.measure(64).reason == "RuntimeError: the device is in error"
+    assert asked.measure(96).status == "ok"
+
+
 @pytest.mark.parametrize(
     ("kernel", "status"),
     [

@@ -10,7 +10,7 @@ from longca.kernels.dense.naive import prepare
 from longca.kernels.interface import Prepared
 from longca.masks.mask import draw_mask
 from longca.masks.slices import Slice
-from longca.measure.cell import draw_tensors
+from longca.measure.tensors import draw_tensors
 from longca.measure.verify import Verifier
 
 CASE = Case("dense", "naive", "auto", "causal", 300, 0, 4, 2, 64, "float32", "backward")

@@ -10,7 +10,7 @@ from longca.kernels.interface import Prepared, Tensors
 from longca.kernels.oracle import kept_rows
 from longca.masks.mask import Mask, draw_mask
 from longca.masks.patterns import PATTERNS
-from longca.measure.cell import draw_tensors
+from longca.measure.tensors import draw_tensors
 from longca.measure.verify import Verifier
 
 SIZES = {"window": 50, "global_tokens": 20, "block": 64}

@@ -14,13 +14,14 @@ from typing import Any
 import torch
 
 from longca.cases import Case
-from longca.kernels.interface import FallbackError, Kernel, Prepared, Tensors, UnsupportedError
+from longca.kernels.interface import FallbackError, Kernel, Prepared, UnsupportedError
 from longca.masks.blocks import BlockMap, load_block_map
 from longca.masks.mask import Mask, read_mask
 from longca.measure import device as devices
 from longca.measure.memory import peak_bytes
 from longca.measure.protocol import Outcome, Request
 from longca.measure.quality import doubts
+from longca.measure.tensors import draw_tensors
 from longca.measure.timing import first_call, time_calls
 from longca.measure.verify import Verdict, Verifier
 
@@ -88,9 +89,7 @@ class CellMeasurer:
             return Outcome(status="unsupported", reason=_one_line(error))
         except FallbackError as error:
             return Outcome(status="fallback", reason=_one_line(error))
-        except (
-            Exception
-        ) as error:  # whatever a library raises is this case's outcome, and the next case's clean start
+        except Exception as error:  # whatever a library raises is the outcome of this case
             if is_out_of_memory(error):
                 return Outcome(status="out_of_memory", reason=_one_line(error))
             return Outcome(status="crashed", reason=f"{type(error).__name__}: {_one_line(error)}")
@@ -143,19 +142,6 @@ class CellMeasurer:
             mask = load_block_map(path) if case.family == "sparse" else read_mask(path)
             self._cell = Cell(self.kernel, case, mask, self.device, request.gradients)
         return self._cell
-
-
-def draw_tensors(case: Case, device: torch.device, gradients: bool) -> Tensors:
-    """Standard-normal q, k, v and dout of a case, the same in every run on one kind of device."""
-    generator = torch.Generator(device).manual_seed(0)
-    dtype = getattr(torch, case.dtype)
-
-    def draw(heads: int) -> torch.Tensor:
-        shape = (heads, case.seqlen, case.head_dim)
-        return torch.randn(shape, generator=generator, device=device, dtype=torch.float32).to(dtype)
-
-    q, k, v, dout = draw(case.q_heads), draw(case.kv_heads), draw(case.kv_heads), draw(case.q_heads)
-    return Tensors(q, k, v, dout, gradients)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -85,8 +85,8 @@ class KernelSession:
         except WorkerLostError as error:
             self._worker = None
             return Outcome(status=error.status, reason=str(error))
-        if outcome.status == "out_of_memory":
-            self.close()
+        if outcome.status in ("out_of_memory", "crashed"):
+            self.close()  # the next case starts clean: memory in pieces, or a device in error, would be its fault too
         return outcome
 
     def _running(self) -> Worker:
