@@ -12,11 +12,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from longca.data.layouts import BadRecordError
+from longca.errors import LongcaError
 
 # Text a batch holds, in bytes, unless one document is larger: little enough for many processes.
 BATCH_BYTES = 512 * 1024
+# A document is parsed and counted whole, in about eight times its bytes: larger ones would pass 1 GiB of memory.
+LARGEST_DOCUMENT_BYTES = 100 << 20
 
 Record = dict[str, Any]
+
+
+def check_size(size: int, place: str) -> None:
+    """Raise LongcaError where the document at `place`, of `size` bytes, is larger than is counted at once."""
+    if size > LARGEST_DOCUMENT_BYTES:
+        largest = f"{LARGEST_DOCUMENT_BYTES >> 20} MiB"
+        raise LongcaError(
+            f"{place}: a document of over {largest}, more than is counted at once; right: split it"
+        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from longca.data.batches import BATCH_BYTES, RowBatch
+from longca.data.batches import BATCH_BYTES, RowBatch, check_size
 from longca.data.layouts import Layout, table_columns
 from longca.errors import LongcaError
 
@@ -40,7 +40,11 @@ def row_batches(file: Path, layout: Layout) -> Iterator[RowBatch]:
         columns: dict[str, list[Any]] = defaultdict(list)
         for piece in slices:
             for name, column in zip(piece.schema.names, piece.columns, strict=True):
-                columns[name] += _values(column)
+                values = _values(column)
+                for row, value in enumerate(values, first + rows):
+                    if isinstance(value, bytes):
+                        check_size(len(value), f"{file}: row {row}")
+                columns[name] += values
             rows += piece.num_rows
             size += piece.nbytes
             if size >= BATCH_BYTES:

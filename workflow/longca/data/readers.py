@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from longca.data.batches import BATCH_BYTES, Batch, LineBatch, TextBatch
+from longca.data import batches
+from longca.data.batches import BATCH_BYTES, Batch, LineBatch, TextBatch, check_size
 from longca.data.corpus_files import container_suffix
 from longca.data.layouts import TEXT_SUFFIXES, Layout
 from longca.data.parquet import row_batches
@@ -44,7 +45,9 @@ def _whole_text(file: Path) -> tuple[bytes, int]:
     """A file's text and how many bytes it takes on disk."""
     try:
         with _opened(file) as (stream, raw):
-            return stream.read(), raw.tell()
+            text = stream.read(batches.LARGEST_DOCUMENT_BYTES + 1)
+            check_size(len(text), str(file))
+            return text, raw.tell()
     except OSError as error:
         raise _unreadable(file, "", error) from None
 
@@ -65,6 +68,7 @@ def _line_batches(file: Path) -> Iterator[LineBatch]:
                     line += data.count(b"\n")
                     begun = []
                 begun.append(chunk[cut:])
+                check_size(sum(map(len, begun)), f"{file}:{line}")
             if any(begun):
                 yield LineBatch(str(file), line, b"".join(begun), raw.tell() - stored)
     except OSError as error:
