@@ -1,5 +1,6 @@
 """The mask files a study's cases need: read where they are, else drawn as the pipeline's rules draw them."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,13 @@ def _draw(study: Study, results: Path, case: Case) -> Mask:
     return draw_mask(case.pattern, case.seqlen, case.dataset, histogram, study.seed, case.sample, parameters)
 
 
+# Both passes of a cell ask for the same map, and a long one takes a while to draw.
+_drawn_map = lru_cache(maxsize=1)(draw_block_map)
+
+
 def _block_map(study: Study, path: Path, case: Case) -> BlockMap:
     assert case.block is not None and case.density_nominal is not None
-    drawn = draw_block_map(
+    drawn = _drawn_map(
         case.pattern, case.seqlen, case.block, case.density_nominal, case.kv_heads, study.seed, case.sample
     )
     if not path.exists():

@@ -1,6 +1,7 @@
 """Measuring a series: its journal, case by case, then its records file in one rename."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -99,7 +100,7 @@ class SeriesRunner:
         path = self.results / "jobs" / self.series.name.with_suffix(".jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+") as file:
-            file.seek(0)
             # A line that a killed job left torn stays a line of its own, and spoils no other.
-            torn = not file.read().endswith(b"\n") and file.tell() > 0
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+            torn = file.read(1) not in (b"", b"\n")
             file.write(b"\n" * torn + json.dumps(asdict(self.job)).encode() + b"\n")
