@@ -1,21 +1,23 @@
 """From tables and masks to figures, each as HTML, SVG, PDF and Vega-Lite JSON."""
 
 import longca.reporting
-from longca.reporting.names import figure_names
+from longca.reporting.names import figure_names, figures_of
 
-TEMPLATES = [from_here(path) for path in sorted(Path(longca.reporting.__path__[0], "templates").iterdir())]
+TEMPLATES = Path(longca.reporting.__path__[0], "templates")
 
 
 def figure_inputs(wildcards):
-    """The masks where they are what is drawn, else the tables."""
-    return rules.masks.input if wildcards.figure == "masks" else TABLE_DATA
+    """The table it is drawn from, or the masks."""
+    (kind,) = [kind for kind in figures_of(study) if kind.name == wildcards.figure]
+    return rules.masks.input if kind.table is None else f"{RESULTS}/tables/{kind.table}.parquet"
 
 
 rule figure:
     """Draw one figure of the study."""
     input:
         figure_inputs,
-        TEMPLATES,
+        from_here(TEMPLATES / "figure.html.j2"),
+        from_here(TEMPLATES / "embed.js"),
     output:
         multiext(f"{RESULTS}/figures/{{figure}}", ".html", ".svg", ".pdf", ".json"),
     log:
@@ -23,7 +25,7 @@ rule figure:
     wildcard_constraints:
         figure="|".join(figure_names(study)),
     params:
-        code=closure_digest("longca.cli.reporting"),
+        code=closure_digest("longca.reporting.figures.drawing"),
     shell:
         "longca figures {wildcards.figure:q} --study {study_file:q} > {log:q} 2>&1"
 

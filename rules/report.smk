@@ -6,12 +6,12 @@ rule report:
     input:
         rules.tables.input,
         rules.figures.input,
-        TEMPLATES,
+        [from_here(path) for path in sorted(TEMPLATES.rglob("*")) if path.is_file()],
     output:
         f"{RESULTS}/report.html",
     log:
         f"{LOGS}/report.log",
     params:
-        code=closure_digest("longca.cli.reporting"),
+        code=closure_digest("longca.reporting.report"),
     shell:
         "longca report --study {study_file:q} > {log:q} 2>&1"

@@ -1,15 +1,12 @@
 """From records to tables, each as CSV, Parquet, Markdown and LaTeX."""
 
-from longca.reporting.names import table_names
-
-# What figures and the report read.
-TABLE_DATA = expand(f"{RESULTS}/tables/{{table}}.parquet", table=table_names(study))
+from longca.reporting.names import table_names, tables_of
 
 
 def table_records(wildcards):
-    """The record files of the family a table is named after, else of all."""
-    families = [wildcards.table] if wildcards.table in ("dense", "sparse") else ["dense", "sparse"]
-    return family_records(*families)
+    """The record files of the families a table is made of."""
+    (kind,) = [kind for kind in tables_of(study) if kind.name == wildcards.table]
+    return family_records(*kind.families)
 
 
 rule table:
@@ -23,7 +20,7 @@ rule table:
     wildcard_constraints:
         table="|".join(table_names(study)),
     params:
-        code=closure_digest("longca.cli.reporting"),
+        code=closure_digest("longca.reporting.tables"),
     shell:
         "longca tables {wildcards.table:q} --study {study_file:q} > {log:q} 2>&1"
 

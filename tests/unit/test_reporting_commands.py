@@ -53,10 +53,10 @@ def test_a_study_has_the_tables_and_figures_of_its_grids() -> None:
     assert figure_names(both) == (
         "dense_throughput_over_length",
         "dense_throughput_over_patterns",
-        "support",
         "peak_memory",
-        "masks",
         "sparse_throughput_over_density",
+        "support",
+        "masks",
     )
 
 

@@ -17,11 +17,12 @@ from reporting_records import by_kernel, dense_study, sparse_study, write_record
 from longca.errors import LongcaError
 from longca.masks.mask import draw_mask, mask_to_json
 from longca.masks.slices import TYPES, Slice, row_bounds
-from longca.reporting.figures.drawing import TITLES, draw, write_figure
+from longca.reporting.figures.drawing import DRAWN_BY, draw, write_figure
 from longca.reporting.figures.masks import polygon
 from longca.reporting.figures.theme import PALETTE, kernel_scales
+from longca.reporting.kinds import FIGURES, TABLES
 from longca.reporting.names import FIGURE_FORMATS, figure_file, figure_names, pictured_masks, table_names
-from longca.reporting.tables import write_table
+from longca.reporting.tables import MADE_BY, write_table
 from longca.study.model import Study
 
 HOSTILE = "</script><script>alert(1)</script> & <b>50%</b>"
@@ -45,6 +46,12 @@ def values(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def test_every_table_and_figure_there_is_has_what_makes_it() -> None:
+    assert set(MADE_BY) == {kind.name for kind in TABLES}
+    assert set(DRAWN_BY) == {kind.name for kind in FIGURES if kind.table}
+    assert {kind.table for kind in FIGURES if kind.table} <= set(MADE_BY)
+
+
 def test_every_figure_of_a_study_has_a_title_and_every_format() -> None:
     study = dense_study(seqlens=[512, 1024], passes=["forward", "backward"])
     write_records(study, by_kernel(naive={"status": "out_of_memory", "reason": HOSTILE}))
@@ -52,12 +59,13 @@ def test_every_figure_of_a_study_has_a_title_and_every_format() -> None:
     for file in pictured_masks(study):
         file.parent.mkdir(parents=True)
         file.write_text(mask_to_json(draw_mask(file.parts[-3], int(file.parts[-2]))))
+    titles = {kind.name: kind.title for kind in FIGURES}
     for name in figure_names(study):
         write_figure(study, name)
         contents = {suffix: figure_file(study, name, suffix).read_bytes() for suffix in FIGURE_FORMATS}
         assert contents["pdf"].startswith(b"%PDF")
         assert contents["svg"].startswith(b"<svg")
-        assert json.loads(contents["json"])["title"]["text"] == TITLES[name]
+        assert json.loads(contents["json"])["title"]["text"] == titles[name]
         page = contents["html"].decode()
         # The record's reason is data: it neither ends a script nor starts one.
         assert page.count("<script") == page.count("</script>") == 3

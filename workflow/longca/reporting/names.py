@@ -4,36 +4,36 @@ import math
 from pathlib import Path
 
 from longca.masks.patterns import PATTERNS
+from longca.reporting.kinds import ALL_FAMILIES, FIGURES, TABLES, FigureKind, TableKind
 from longca.study.model import Study
 
 TABLE_FORMATS = ("csv", "parquet", "md", "tex")
 FIGURE_FORMATS = ("html", "svg", "pdf", "json")
 
-_DENSE_FIGURES = (
-    "dense_throughput_over_length",
-    "dense_throughput_over_patterns",
-    "support",
-    "peak_memory",
-    "masks",
-)
-_SPARSE_FIGURES = ("sparse_throughput_over_density", "support")
-
 
 def families(study: Study) -> tuple[str, ...]:
-    """The families of kernels a study has a grid for, and a table of records each."""
-    return tuple(family for family in ("dense", "sparse") if getattr(study, family))
+    """The families a study has a grid for, and a table of records each."""
+    return tuple(family for family in ALL_FAMILIES if getattr(study, family))
+
+
+def tables_of(study: Study) -> tuple[TableKind, ...]:
+    """The tables of a study; each is written in every one of TABLE_FORMATS."""
+    return tuple(kind for kind in TABLES if set(kind.families) & set(families(study)))
+
+
+def figures_of(study: Study) -> tuple[FigureKind, ...]:
+    """The figures of a study; each is written in every one of FIGURE_FORMATS."""
+    return tuple(kind for kind in FIGURES if set(kind.families) & set(families(study)))
 
 
 def table_names(study: Study) -> tuple[str, ...]:
-    """Names of a study's tables; each is written in every one of TABLE_FORMATS."""
-    return (*families(study), "support", "verification") if families(study) else ()
+    """Names of a study's tables."""
+    return tuple(kind.name for kind in tables_of(study))
 
 
 def figure_names(study: Study) -> tuple[str, ...]:
-    """Names of a study's figures; each is written in every one of FIGURE_FORMATS."""
-    dense = _DENSE_FIGURES if study.dense else ()
-    sparse = _SPARSE_FIGURES if study.sparse else ()
-    return tuple(dict.fromkeys((*dense, *sparse)))
+    """Names of a study's figures."""
+    return tuple(kind.name for kind in figures_of(study))
 
 
 def results_of(study: Study) -> Path:
@@ -56,19 +56,17 @@ def pictured_masks(study: Study) -> list[Path]:
 
     The length nearest to eight windows is taken: there a window is neither a hair nor the whole picture.
     """
-    grid = study.dense
-    if grid is None:
+    if not study.dense:
         return []
-    seqlen = min(grid.seqlens, key=lambda tokens: abs(math.log2(tokens / (8 * max(1, study.mask.window)))))
-    return [
-        results_of(study)
-        / "masks"
-        / _pictured_dataset(pattern, grid.datasets)
-        / pattern
-        / str(seqlen)
-        / "0.json"
-        for pattern in grid.patterns
-    ]
+    seqlens = [seqlen for grid in study.dense for seqlen in grid.seqlens]
+    wanted = 8 * max(1, study.mask.window)
+    nearest: dict[Path, int] = {}
+    for seqlen in sorted(set(seqlens), key=lambda tokens: abs(math.log2(tokens / wanted))):
+        for grid in study.dense:
+            for pattern in grid.patterns if seqlen in grid.seqlens else ():
+                nearest.setdefault(Path(_pictured_dataset(pattern, grid.datasets), pattern), seqlen)
+    masks = results_of(study) / "masks"
+    return [masks / pattern / str(seqlen) / "0.json" for pattern, seqlen in nearest.items()]
 
 
 def _pictured_dataset(pattern: str, datasets: tuple[str, ...]) -> str:

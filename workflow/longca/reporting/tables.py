@@ -1,6 +1,7 @@
 """Writing a study's tables: the long forms for programs, the reading forms for people."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 import pyarrow as pa
 
@@ -8,15 +9,44 @@ from longca.errors import LongcaError
 from longca.files import write_atomically
 from longca.names import unknown_name
 from longca.reporting.cells import cells_of
-from longca.reporting.collect import collect
+from longca.reporting.collect import CaseRecord, collect
 from longca.reporting.latex import latex
 from longca.reporting.long import Row, csv_text, long_row, long_table, parquet_bytes, table_of
 from longca.reporting.markdown import markdown
-from longca.reporting.names import families, table_file, table_names
+from longca.reporting.names import families, table_file, tables_of
 from longca.reporting.sections import Section, throughput_sections
 from longca.reporting.support import SUPPORT_COLUMNS, support_rows, support_sections
 from longca.reporting.verification import VERIFICATION_COLUMNS, verification_rows, verification_sections
 from longca.study.model import Study
+
+Collected = Mapping[str, Sequence[CaseRecord]]
+Sections = Callable[[Sequence[Row]], list[Section]]
+
+
+def _throughput(rows: Sequence[Row]) -> list[Section]:
+    return throughput_sections(cells_of(rows))
+
+
+def _family_table(family: str) -> Callable[[Study, Collected], pa.Table]:
+    return lambda study, collected: long_table(collected[family], family)
+
+
+def _support(study: Study, collected: Collected) -> pa.Table:
+    return table_of(support_rows(study, list(chain.from_iterable(collected.values()))), SUPPORT_COLUMNS)
+
+
+def _verification(study: Study, collected: Collected) -> pa.Table:
+    rows = [long_row(item) for items in collected.values() for item in items]
+    return table_of(verification_rows(rows), VERIFICATION_COLUMNS)
+
+
+# What makes each table of TABLES: its long form of the cases of its families, and the sections for reading of that.
+MADE_BY: dict[str, tuple[Callable[[Study, Collected], pa.Table], Sections]] = {
+    "dense": (_family_table("dense"), _throughput),
+    "sparse": (_family_table("sparse"), _throughput),
+    "support": (_support, support_sections),
+    "verification": (_verification, lambda rows: verification_sections(cells_of(rows))),
+}
 
 
 def write_table(study: Study, name: str, partial: bool = False) -> None:
@@ -25,9 +55,12 @@ def write_table(study: Study, name: str, partial: bool = False) -> None:
     With `partial` a case without a record is `not measured`. Raises LongcaError for an unknown name and as
     `collect` does.
     """
-    if name not in table_names(study):
-        raise LongcaError(unknown_name(name, table_names(study), f"table of study {study.study}"))
-    table = _table(study, name, partial)
+    known = {kind.name: kind for kind in tables_of(study)}
+    if name not in known:
+        raise LongcaError(unknown_name(name, known, f"table of study {study.study}"))
+    read = [family for family in known[name].families if family in families(study)]
+    collected = {family: collect(study, family, partial) for family in read}
+    table = MADE_BY[name][0](study, collected)
     write_atomically(table_file(study, name, "csv"), csv_text(table))
     write_atomically(table_file(study, name, "parquet"), parquet_bytes(table))
     shown = [column for column in table.column_names if column != "samples_ms"]
@@ -38,22 +71,4 @@ def write_table(study: Study, name: str, partial: bool = False) -> None:
 
 def sections_of(name: str, rows: Sequence[Row]) -> list[Section]:
     """The sections of a table, from its long rows."""
-    if name == "support":
-        return support_sections(rows)
-    return (
-        verification_sections(cells_of(rows))
-        if name == "verification"
-        else throughput_sections(cells_of(rows))
-    )
-
-
-def _table(study: Study, name: str, partial: bool) -> pa.Table:
-    if name in families(study):
-        return long_table(collect(study, name, partial), name)
-    collected = {family: collect(study, family, partial) for family in families(study)}
-    if name == "support":
-        return table_of(
-            support_rows(study, [item for items in collected.values() for item in items]), SUPPORT_COLUMNS
-        )
-    rows = [long_row(item) for items in collected.values() for item in items]
-    return table_of(verification_rows(rows), VERIFICATION_COLUMNS)
+    return MADE_BY[name][1](rows)

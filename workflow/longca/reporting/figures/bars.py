@@ -4,16 +4,18 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from longca.reporting.cells import Cell
+from longca.reporting.cells import cells_of
 from longca.reporting.figures.data import cell_values, common_settings, in_order
 from longca.reporting.figures.encodings import PICKED, panel_header, pick_kernel, tflops_axis, tooltips
 from longca.reporting.figures.theme import finish, kernel_scales
+from longca.reporting.long import Row
 
 _HEIGHT = 160
 
 
-def over_patterns(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
+def over_patterns(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Bars over patterns, a panel a pass and length; a status stands as a word where its bar would."""
+    cells = cells_of(rows)
     values = cell_values(cells)
     for row in values:
         row["facet"] = f"{row['panel']}, {row['seqlen']} tokens"

@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from longca.reporting.cells import Cell
+from longca.reporting.cells import cells_of
 from longca.reporting.figures.data import cell_values, common_settings, in_lines, in_order
 from longca.reporting.figures.encodings import (
     PICKED,
@@ -16,6 +16,7 @@ from longca.reporting.figures.encodings import (
     tooltips,
 )
 from longca.reporting.figures.theme import finish, kernel_scales
+from longca.reporting.long import Row
 
 _HEIGHT = 132
 # Below the scale a band belongs to no number: what has a status instead of one stands there.
@@ -24,16 +25,18 @@ _QUANTILES = "points: median; bars: p20 to p80 of latency"
 _CROSSES = "crosses below the scale: no number; the tooltip and the table say why"
 
 
-def over_length(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
+def over_length(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Lines over length, a panel a pattern and pass; bars p20 to p80; a cross where there is no number."""
+    cells = cells_of(rows)
     values = cell_values(cells)
     x = length_axis(row["seqlen"] for row in values)
     chart = _lines(values, x, tflops_axis(_HEIGHT - _BAND), "tflops")
     return finish(chart, title, [common_settings(cells), _QUANTILES, _CROSSES])
 
 
-def over_density(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
+def over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Lines over the density really kept, a panel a pattern with its block size, length and pass."""
+    cells = cells_of(rows)
     values = cell_values(cells)
     for row in values:
         row["subject"] = f"{row['subject']} {row['block']}"
@@ -44,8 +47,9 @@ def over_density(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
     return finish(chart, title, [common_settings(cells), _QUANTILES, _CROSSES])
 
 
-def peak_memory(cells: Sequence[Cell], title: str) -> alt.TopLevelMixin:
+def peak_memory(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Peak memory over the inputs by length, both axes logarithmic, a panel a pattern and pass."""
+    cells = cells_of(rows)
     values = cell_values(cells)
     for row in values:
         if row.get("peak_mib") == 0:

@@ -1,0 +1,80 @@
+"""Every table and figure there is: a line each. What makes them is beside it in tables.py and figures/drawing.py.
+
+Light, for a Snakefile asks at every start.
+"""
+
+from dataclasses import dataclass
+
+ALL_FAMILIES = ("dense", "sparse")
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """A table: a study has it where it has a grid of any of `families`, and it is made of their records."""
+
+    name: str
+    caption: str
+    families: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """A figure: a study has it where it has a grid of any of `families`.
+
+    It is drawn from the table named `table`; None: from the study's mask files.
+    """
+
+    name: str
+    title: str
+    caption: str
+    table: str | None
+    families: tuple[str, ...]
+
+
+TABLES = (
+    TableKind("dense", "Throughput of the dense kernels by pattern and length.", ("dense",)),
+    TableKind(
+        "sparse", "Throughput of the block-sparse kernels by pattern, length and density.", ("sparse",)
+    ),
+    TableKind("support", "What each kernel declares it can do, beside what was seen.", ALL_FAMILIES),
+    TableKind("verification", "How far each case was from the oracle, and which were wrong.", ALL_FAMILIES),
+)
+
+FIGURES = (
+    FigureKind(
+        "dense_throughput_over_length",
+        "Dense attention: throughput over length",
+        "Median throughput with p20 to p80, a panel a pattern and pass. A cross is a case without a number.",
+        "dense",
+        ("dense",),
+    ),
+    FigureKind(
+        "dense_throughput_over_patterns",
+        "Dense attention: throughput over patterns",
+        "Median throughput with p20 to p80, a panel a pass and length. A word is a case without a number.",
+        "dense",
+        ("dense",),
+    ),
+    FigureKind(
+        "peak_memory",
+        "Dense attention: peak memory over length",
+        "The allocator's peak over the inputs, a panel a pattern and pass.",
+        "dense",
+        ("dense",),
+    ),
+    FigureKind(
+        "sparse_throughput_over_density",
+        "Block-sparse attention: throughput over density",
+        "Median throughput with p20 to p80 over the share of cells really kept.",
+        "sparse",
+        ("sparse",),
+    ),
+    FigureKind(
+        "support",
+        "What each kernel did on each pattern",
+        "Each kernel on each pattern: the status that most needs a reader's eye.",
+        "support",
+        ALL_FAMILIES,
+    ),
+    FigureKind("masks", "The masks of this study", "Kept cells of each pattern, sample 0.", None, ("dense",)),
+)

@@ -1,0 +1,12 @@
+"""What the records say, in sentences."""
+
+from typing import Any
+
+from longca.reporting.findings import fastest, refusals
+from longca.reporting.parts.part import ReportData
+
+
+def findings(data: ReportData) -> dict[str, Any]:
+    """Findings of each family, those without a sentence left out."""
+    found = [finding for cells in data.cells.values() for finding in (*fastest(cells), refusals(cells))]
+    return {"findings": [finding for finding in found if finding.sentences]}
