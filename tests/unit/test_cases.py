@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from longca.cases import Series, find_series, study_series
+from longca.cases import Series, find_series, grid_series, study_series
 from longca.masks.mask import draw_mask
 from longca.study.loading import check_study
 from longca.units import Heads
@@ -27,7 +27,7 @@ SPARSE: dict[str, Any] = {
 }
 
 
-def series(**grids: dict[str, Any]) -> list[Series]:
+def series(**grids: Any) -> list[Series]:
     return study_series(check_study({"study": "tiny", **grids}, "tiny.yaml"))
 
 
@@ -95,6 +95,26 @@ def test_a_density_keeps_all_its_digits_in_the_path() -> None:
     close = [0.1234567, 0.1234568]
     (own, _) = series(sparse={**SPARSE, "densities": close})
     assert len(own.mask_files) == 4
+
+
+def test_several_grids_share_their_series_and_each_asks_for_what_no_earlier_one_has() -> None:
+    wide = {"kernels": ["sdpa", "flex"], "patterns": ["causal", "full"], "seqlens": [512], "heads": ["4-2"]}
+    long = {**wide, "kernels": ["sdpa"], "patterns": ["causal"], "seqlens": [256, 512, 1024]}
+    other = {**wide, "kernels": ["flex"], "patterns": ["causal"], "heads": ["4-4"]}
+    study = check_study({"study": "tiny", "dense": [wide, long, other], "sparse": SPARSE}, "tiny.yaml")
+    own = {one.name.as_posix(): [case.seqlen for case in one.cases[::2]] for one in study_series(study)}
+    assert own == {
+        "dense/auto/sdpa/causal/4-2": [512, 256, 1024],
+        "dense/auto/sdpa/full/4-2": [512],
+        "dense/auto/flex/causal/4-2": [512],
+        "dense/auto/flex/full/4-2": [512],
+        "dense/auto/flex/causal/4-4": [512],
+        "sparse/segments/uniform_block/4-2": [1024] * 4,
+        "sparse/segments/variable_block/4-2": [1024] * 2,
+    }
+    first, second, third, sparse = grid_series(study)
+    assert [len(part) for part in (first, second, third, sparse)] == [4, 1, 1, 2]
+    assert [case.seqlen for case in second[0].cases] == [256, 256, 1024, 1024]
 
 
 def test_columns_are_the_records_own() -> None:

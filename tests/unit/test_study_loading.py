@@ -90,6 +90,14 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"seed": -1}, ["seed: -1 is wrong"]),
     ({"study": "../up"}, ["study: '../up' is wrong"]),
     ({"study": None}, ["study: None is wrong"]),
+    ({"dense": []}, ["dense: is empty", "at least one grid"]),
+    ({"dense": 5}, ["dense: 5 is wrong; right: keys with values"]),
+    (
+        {"dense": [DENSE, {**DENSE, "kernel": ["sdpa"]}]},
+        ["dense.1.kernel: 'kernel' is not a key of dense.1", "'kernels'?"],
+    ),
+    ({"dense": [DENSE, {**DENSE, "seqlens": ["8kb"]}]}, ["dense.1.seqlens.0: '8kb' is no number of tokens"]),
+    ({"dense": [{**DENSE, "datasets": ["pyle"]}]}, ["dense.datasets: 'pyle' is not a dataset", "'pile'?"]),
     ({"dense": None, "sparse": None}, ["the study measures nothing", "dense, sparse or context_parallel"]),
     (
         {"datasets": {"own_long": {"layout": "text", "files": ["x"]}}},
@@ -138,19 +146,29 @@ def test_a_right_study_is_what_it_says() -> None:
     study = check_study(
         config(dense__seqlens=[512, "2k"], dense__kernel_seqlens={"sdpa": ["2k"]}), "tiny.yaml"
     )
-    assert study.dense is not None
-    assert study.dense.seqlens == (512, 2048)
-    assert study.dense.kernel_seqlens == {"sdpa": (2048,)}
-    assert study.dense.heads == (Heads(4, 2),)
-    assert study.dense.passes == ("forward", "backward")
+    (dense,) = study.dense
+    assert dense.seqlens == (512, 2048)
+    assert dense.kernel_seqlens == {"sdpa": (2048,)}
+    assert dense.heads == (Heads(4, 2),)
+    assert dense.passes == ("forward", "backward")
     assert (study.seed, study.mask.window, study.measure.case_timeout) == (42, 1024, 600.0)
 
 
 def test_all_is_every_name() -> None:
     study = check_study(config(dense__patterns="all", dense__kernels="all"), "tiny.yaml")
-    assert study.dense is not None
-    assert len(study.dense.patterns) == 12
-    assert {"naive", "sdpa", "flex", "segments"} <= set(study.dense.kernels)
+    (dense,) = study.dense
+    assert len(dense.patterns) == 12
+    assert {"naive", "sdpa", "flex", "segments"} <= set(dense.kernels)
+
+
+def test_a_family_is_a_grid_or_a_list_of_grids() -> None:
+    one, listed = (check_study(config(dense=dense), "tiny.yaml") for dense in (DENSE, [DENSE]))
+    assert one == listed
+    assert one.model_dump(mode="json")["dense"] == listed.model_dump(mode="json")["dense"]
+    assert one.model_dump(mode="json")["dense"]["kernels"] == ["sdpa"]
+    several = check_study(config(dense=[DENSE, {**DENSE, "seqlens": ["1k"]}]), "tiny.yaml")
+    assert [grid.seqlens for grid in several.dense] == [(512,), (1024,)]
+    assert check_study({"study": "tiny", "dense": DENSE}, "tiny.yaml").sparse == ()
 
 
 BAD_FILES = [

@@ -1,7 +1,7 @@
 """Case: one thing to measure. Series: the cases that share a record file, and so a job."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +74,24 @@ class Series:
 
 
 def study_series(study: Study) -> list[Series]:
-    """Every series of a study that this version can measure, in the order of its config."""
-    dense = _dense(study.dense) if study.dense else ()
-    sparse = _sparse(study.sparse) if study.sparse else ()
-    return [*dense, *sparse]
+    """Every series of a study that this version can measure, in the order of its config, with all its cases."""
+    whole: dict[Path, Series] = {}
+    for part in (part for grid in grid_series(study) for part in grid):
+        earlier = whole.get(part.name)
+        whole[part.name] = replace(part, cases=earlier.cases + part.cases) if earlier else part
+    return list(whole.values())
+
+
+def grid_series(study: Study) -> list[list[Series]]:
+    """For each grid of the config, in its order, its series with the cases that no earlier grid has."""
+    grids = [*map(_dense, study.dense), *map(_sparse, study.sparse)]
+    seen: set[Case] = set()
+    found = []
+    for grid in grids:
+        parts = [replace(one, cases=tuple(case for case in one.cases if case not in seen)) for one in grid]
+        seen.update(case for part in parts for case in part.cases)
+        found.append([part for part in parts if part.cases])
+    return found
 
 
 def find_series(study: Study, **wanted: str) -> list[Series]:

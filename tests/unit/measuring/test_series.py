@@ -136,7 +136,8 @@ def test_a_mask_edited_by_hand_is_refused(tmp_path):
 )
 def test_a_mask_of_other_documents_is_refused(tmp_path, documents, message):
     one = study()
-    one = one.model_copy(update={"dense": one.dense.model_copy(update={"patterns": ("causal_document",)})})
+    dense = one.dense[0].model_copy(update={"patterns": ("causal_document",)})
+    one = one.model_copy(update={"dense": (dense,)})
     path = tmp_path / "masks/auto/causal_document/64/0.json"
     mask = draw_mask("causal_document", 64, documents=documents or [64])
     text = mask_to_json(mask)

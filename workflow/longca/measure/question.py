@@ -55,11 +55,9 @@ def ask(question: Question) -> Table:
         "datasets": [question.dataset],
     }
     study = check_study({"study": "question", "measure": {"device": device}, "dense": grid}, "command line")
-    assert study.dense is not None
+    (asked,) = study.dense
     with tempfile.TemporaryDirectory() as folder, timing_lock():
-        records = [
-            record for kernel in study.dense.kernels for record in _records(study, Path(folder), kernel)
-        ]
+        records = [record for kernel in asked.kernels for record in _records(study, Path(folder), kernel)]
     return _table(records)
 
 

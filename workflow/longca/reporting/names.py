@@ -52,21 +52,21 @@ def figure_file(study: Study, name: str, suffix: str) -> Path:
 
 
 def pictured_masks(study: Study) -> list[Path]:
-    """The mask files the figure `masks` is drawn from: sample 0 of each dense pattern, at one length.
+    """The mask files the figure `masks` is drawn from: sample 0 of each dense pattern, at one of its lengths.
 
     The length nearest to eight windows is taken: there a window is neither a hair nor the whole picture.
     """
-    if not study.dense:
-        return []
-    seqlens = [seqlen for grid in study.dense for seqlen in grid.seqlens]
     wanted = 8 * max(1, study.mask.window)
-    nearest: dict[Path, int] = {}
-    for seqlen in sorted(set(seqlens), key=lambda tokens: abs(math.log2(tokens / wanted))):
-        for grid in study.dense:
-            for pattern in grid.patterns if seqlen in grid.seqlens else ():
-                nearest.setdefault(Path(_pictured_dataset(pattern, grid.datasets), pattern), seqlen)
-    masks = results_of(study) / "masks"
-    return [masks / pattern / str(seqlen) / "0.json" for pattern, seqlen in nearest.items()]
+    seqlens = {seqlen for grid in study.dense for seqlen in grid.seqlens}
+    masks: dict[str, Path] = {}
+    for seqlen in sorted(seqlens, key=lambda tokens: abs(math.log2(tokens / wanted))):
+        for grid in (grid for grid in study.dense if seqlen in grid.seqlens):
+            for pattern in grid.patterns:
+                place = Path(
+                    "masks", _pictured_dataset(pattern, grid.datasets), pattern, str(seqlen), "0.json"
+                )
+                masks.setdefault(pattern, results_of(study) / place)
+    return list(masks.values())
 
 
 def _pictured_dataset(pattern: str, datasets: tuple[str, ...]) -> str:

@@ -1,8 +1,11 @@
 """The grids of a study: which cases each family of kernels is measured on."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from annotated_types import GroupedMetadata
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, WrapSerializer, model_validator
 
 from longca.masks.blocks.drawing import SMALLEST_VARIABLE_BLOCK
 from longca.names import unknown_name
@@ -22,6 +25,37 @@ from longca.study.axes import (
     Strict,
 )
 from longca.study.units import HeadsField, Tokens
+
+
+@dataclass(frozen=True)
+class OneOrSeveral(GroupedMetadata):
+    """On a tuple of grids: given as one grid or a list of them, the most valuable first."""
+
+    def __iter__(self) -> Iterator[object]:
+        yield BeforeValidator(_as_grids)
+        # As a person writes it: one grid is no list.
+        yield WrapSerializer(_without_list_of_one)
+        yield Field(json_schema_extra=_one_or_list)
+
+
+def _as_grids(value: object) -> object:
+    if value is None:
+        return ()
+    if isinstance(value, list) and not value:
+        raise ValueError("is empty; right: at least one grid")
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _without_list_of_one(grids: Any, dump: SerializerFunctionWrapHandler) -> Any:
+    dumped = dump(grids)
+    return dumped[0] if len(dumped) == 1 else dumped
+
+
+def _one_or_list(schema: dict[str, Any]) -> None:
+    items = schema.pop("items")
+    del schema["type"]
+    several = {"type": "array", "items": items, "minItems": 1}
+    schema["anyOf"] = [items, several, {"type": "null"}]
 
 
 class Shape(Strict):

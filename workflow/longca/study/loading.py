@@ -61,7 +61,7 @@ def check_study(config: Mapping[str, Any], source: str) -> Study:
     try:
         return Study.model_validate(dict(config))
     except ValidationError as error:
-        lines = [f"{source}: {_describe(dict(mistake))}" for mistake in error.errors()]
+        lines = [f"{source}: {_describe(dict(mistake), config)}" for mistake in error.errors()]
         raise LongcaError("\n".join(lines)) from error
 
 
@@ -103,9 +103,11 @@ _TYPE_WORDS = {
 }
 
 
-def _describe(mistake: dict[str, Any]) -> str:
+def _describe(mistake: dict[str, Any], config: Mapping[str, Any]) -> str:
     """One line for one pydantic error: key, value, what is allowed."""
     location, kind, value = mistake["loc"], mistake["type"], mistake.get("input")
+    if len(location) > 1 and location[1] == 0 and not isinstance(config[location[0]], list):
+        location = (location[0], *location[2:])  # one grid, not given as a list
     key = ".".join(str(part) for part in location if part != "[key]") or "(top level)"
     if kind == "extra_forbidden":
         owner = ".".join(str(part) for part in location[:-1]) or "the top level"
@@ -123,7 +125,7 @@ def _describe(mistake: dict[str, Any]) -> str:
 def _fields_at(location: Sequence[Any]) -> list[str]:
     """Names of the keys the model allows at a location of the config."""
     annotation: Any = Study
-    for part in location:
+    for part in (part for part in location if not isinstance(part, int)):
         inside = (
             get_args(annotation)[1]
             if get_origin(annotation) is dict

@@ -9,7 +9,7 @@ from longca.data.histogram import PUBLISHED
 from longca.data.packing import AUTO
 from longca.names import unknown_name
 from longca.study.axes import Count, DatasetName, Strict
-from longca.study.grids import ContextParallelGrid, DenseGrid, SparseGrid
+from longca.study.grids import ContextParallelGrid, DenseGrid, OneOrSeveral, SparseGrid
 from longca.study.units import Duration
 
 
@@ -52,10 +52,10 @@ class Study(Strict):
     """sizes of mask patterns"""
     measure: Protocol = Protocol()
     """how a case is measured"""
-    dense: DenseGrid | None = None
-    """dense kernels over the static patterns"""
-    sparse: SparseGrid | None = None
-    """block-sparse kernels over the dynamic patterns"""
+    dense: Annotated[tuple[DenseGrid, ...], OneOrSeveral()] = ()
+    """dense kernels over the static patterns: a grid, or a list of grids, measured in their order"""
+    sparse: Annotated[tuple[SparseGrid, ...], OneOrSeveral()] = ()
+    """block-sparse kernels over the dynamic patterns: a grid or a list of grids"""
     context_parallel: ContextParallelGrid | None = None
     """mechanisms over many GPUs"""
 
@@ -75,7 +75,7 @@ class Study(Strict):
             except ValueError as error:
                 raise ValueError(f"datasets.{name}: {error}") from None
         known = {AUTO, *PUBLISHED, *self.datasets}
-        for name in self.dense.datasets if self.dense else ():
+        for name in (name for grid in self.dense for name in grid.datasets):
             if name not in known:
                 raise ValueError(f"dense.datasets: {unknown_name(name, known, 'dataset')}")
         return self

@@ -58,14 +58,15 @@ def _default(spec: Schema) -> str:
     value = spec.get("default")
     if isinstance(value, dict) or "$ref" in spec or spec.get("type") == "object":
         return ""
-    if value is None:
+    if value is None or value == []:
         return "none"
     return f"`{', '.join(map(str, value)) if isinstance(value, list) else value}`"
 
 
 def _takes(spec: Schema, schema: Schema) -> str:
     if _section(spec, schema):
-        return "section"
+        listed = any(choice.get("type") == "array" for choice in spec.get("anyOf", ()))
+        return "section, or list of them" if listed else "section"
     if "const" in spec:
         return f"`{spec['const']}`"
     if "enum" in spec:
