@@ -3,11 +3,12 @@
 import os
 import platform
 import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from longca.revision import git_revision
 
 # Dense 16-bit peak of the chip by the vendor's datasheet, TFLOP/s: a value above it is a fault of counting.
 _PEAK_TFLOPS = {"H100": 989.0, "H200": 989.0, "H800": 989.0, "GH200": 989.0, "A100": 312.0, "B200": 2250.0}
@@ -39,7 +40,7 @@ def describe(device: torch.device) -> dict[str, Any]:
         "platform": platform.platform(),
         "host": platform.node(),
         "threads": torch.get_num_threads(),
-        "git_revision": _git_revision(),
+        "git_revision": git_revision(),
     }
     if device.type != "cuda":
         return common
@@ -108,23 +109,3 @@ def _nvidia_smi(device: torch.device, fields: list[str]) -> list[str]:
     ]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     return [value.strip() for value in answer.stdout.strip().split(",")]
-
-
-@cache
-def _git_revision() -> str | None:
-    """The revision this code is at, with + where files differ from it; None outside a checkout."""
-    command = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--abbrev=12",
-        "--dirty=+",
-        "--exclude=*",
-    ]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() or None
