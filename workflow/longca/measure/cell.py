@@ -14,10 +14,11 @@ from typing import Any
 import torch
 
 from longca.cases import Case
-from longca.kernels.interface import FallbackError, Kernel, Prepared, UnsupportedError
+from longca.kernels.interface import Kernel, Prepared, UnsupportedError
 from longca.masks.blocks import BlockMap, load_block_map
 from longca.masks.mask import Mask, read_mask
 from longca.measure import device as devices
+from longca.measure.failure import outcome_of
 from longca.measure.memory import peak_bytes
 from longca.measure.protocol import Outcome, Request
 from longca.measure.quality import doubts
@@ -33,7 +34,8 @@ class Cell:
         self, kernel: Kernel, case: Case, mask: Mask | BlockMap, device: torch.device, gradients: bool
     ) -> None:
         self.case = case
-        backward = kernel.support.reason_against(replace(case, pass_="backward"), device.type) is None
+        other = replace(case, pass_="backward")
+        backward = kernel.support.reason_against(other, device.type, _capability(device)) is None
         tensors = draw_tensors(case, device, gradients and backward)
         # Before the kernel has its hands on the data: an oracle of what it wrote there would agree with it.
         self.verifier = Verifier(case, mask, tensors)
@@ -57,7 +59,7 @@ class Cell:
                 # The backward case says why. The forward's figure stands, and says what was not checked.
                 self.flags.append("gradients_unverified")
                 self.prepared.backward = None
-                _free()
+                free()
         return self.verifier.check(self.prepared, gradients=False)
 
     def call(self, pass_: str) -> Any:
@@ -78,21 +80,15 @@ class CellMeasurer:
     def measure(self, request: Request) -> Outcome:
         """The outcome of one case, whatever it is; only a crash or a hang brings none."""
         case = Case(**request.case)
-        reason = self.kernel.support.reason_against(case, self.device.type)
+        reason = self.kernel.support.reason_against(case, self.device.type, _capability(self.device))
         if reason is not None:
             return Outcome(status="unsupported", reason=reason)
         if self.missing is not None:
             return Outcome(status="missing", reason=self.missing)
         try:
             return self._measure(case, request)
-        except UnsupportedError as error:
-            return Outcome(status="unsupported", reason=_one_line(error))
-        except FallbackError as error:
-            return Outcome(status="fallback", reason=_one_line(error))
         except Exception as error:  # whatever a library raises is the outcome of this case
-            if is_out_of_memory(error):
-                return Outcome(status="out_of_memory", reason=_one_line(error))
-            return Outcome(status="crashed", reason=f"{type(error).__name__}: {_one_line(error)}")
+            return outcome_of(error)
 
     def _measure(self, case: Case, request: Request) -> Outcome:
         cell = self._cell_of(case, request)
@@ -117,10 +113,10 @@ class CellMeasurer:
         cell.prepared.release()
         return Outcome(
             status="ok",
-            samples_ms=[_digits(sample) for sample in samples],
+            samples_ms=[digits(sample) for sample in samples],
             peak_memory_bytes=peak_bytes(call, self.device),
-            prepare_ms=_digits(cell.prepare_ms),
-            compile_ms=_digits(max(0.0, sum(cell.first_ms[name] for name in passes) - usual_ms)),
+            prepare_ms=digits(cell.prepare_ms),
+            compile_ms=digits(max(0.0, sum(cell.first_ms[name] for name in passes) - usual_ms)),
             flags=cell.flags + doubts(samples, before, after),
             peak_tflops=devices.peak_tflops(self.device),
             state={"before": before, "after": after},
@@ -137,29 +133,24 @@ class CellMeasurer:
             or (case.pass_ == "backward" and self._cell.prepared.backward is None)
         ):
             self._cell = None
-            _free()
+            free()
             path = Path(request.mask_file)
             mask = load_block_map(path) if case.family == "sparse" else read_mask(path)
             self._cell = Cell(self.kernel, case, mask, self.device, request.gradients)
         return self._cell
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out; torch's CPU allocator says so in a plain RuntimeError."""
-    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    return known or "can't allocate memory" in str(error)
+def _capability(device: torch.device) -> tuple[int, int] | None:
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
 
 
-def _digits(value: float) -> float:
+def digits(value: float) -> float:
     """Six significant digits: more would be noise."""
     return float(f"{value:.6g}") if math.isfinite(value) else value
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:500] or type(error).__name__
-
-
-def _free() -> None:
+def free() -> None:
+    """Give the memory of what is no longer referred to back to the device."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -5,27 +5,23 @@
 It may crash, hang or run out of memory: the process that started it loses one case and starts another worker.
 """
 
-import ctypes
-import importlib
 import os
-import signal
 import sys
-from importlib import metadata
 from typing import TextIO
 
 from pydantic import BaseModel
 
 from longca.kernels.registry import KernelModuleError, load_kernel
+from longca.measure.libraries import import_error, installed_version
+from longca.measure.parent import die_with_parent
 from longca.measure.protocol import Loaded, Ready, Request
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Serve requests until stdin ends."""
     family, name, wanted_device = sys.argv[1:]
     answers = _own_stdout()
-    _die_with_parent()
+    die_with_parent()
 
     from longca.measure import device as devices
 
@@ -36,8 +32,9 @@ def main() -> None:
     except KernelModuleError as error:
         _send(answers, Loaded(versions={}, missing=str(error), serves=False))
         return
-    missing = _import_error(kernel.imports)
-    _send(answers, Loaded(versions={name: _version(name) for name in kernel.distributions}, missing=missing))
+    missing = import_error(kernel.imports, kernel.majors)
+    versions = {name: installed_version(name) for name in kernel.distributions}
+    _send(answers, Loaded(versions=versions, missing=missing))
 
     from longca.measure.cell import CellMeasurer
 
@@ -58,34 +55,9 @@ def _own_stdout() -> TextIO:
     return answers
 
 
-def _die_with_parent() -> None:
-    """A worker whose parent was killed must not go on occupying the device."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def _send(answers: TextIO, message: BaseModel) -> None:
     answers.write(message.model_dump_json() + "\n")
     answers.flush()
-
-
-def _import_error(modules: tuple[str, ...]) -> str | None:
-    """Import a kernel's modules; the error of the first that fails, whatever a broken build raises, or None."""
-    for module in modules:
-        try:
-            importlib.import_module(module)
-        except Exception as error:  # a library built for another ABI raises anything
-            return f"{type(error).__name__}: {error}"
-    return None
-
-
-def _version(distribution: str) -> str | None:
-    """The installed version of a distribution; of a package put on the path without metadata, what it says itself."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        module = sys.modules.get(distribution.replace("-", "_"))
-        return str(getattr(module, "__version__", None)) if module else None
 
 
 if __name__ == "__main__":
