@@ -27,6 +27,8 @@ class Support:
     passes: for each device (cpu, cuda) it runs on, the passes it computes there.
     without: reasons for what is left out, by the name of a pass, pattern or device; elsewhere a general sentence.
     head_dims, capability: None allows any; capability is the least CUDA compute capability.
+    blocks: of a block-sparse kernel, by pass the block sizes in tokens; a pass that is not named takes any.
+    seqlen_multiple: tokens that every length must be a multiple of.
     """
 
     patterns: frozenset[str]
@@ -35,6 +37,8 @@ class Support:
     head_dims: frozenset[int] | None = None
     grouped_heads: bool = True
     capability: tuple[int, int] | None = None
+    blocks: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    seqlen_multiple: int = 1
     without: Mapping[str, str] = field(default_factory=dict)
 
     def reason_against(self, case: Case, device: str) -> str | None:
@@ -51,6 +55,11 @@ class Support:
             return f"head_dim {case.head_dim} is not among {', '.join(map(str, sorted(self.head_dims)))}"
         if not self.grouped_heads and case.q_heads != case.kv_heads:
             return "takes equal query and key-value heads only"
+        sizes = self.blocks.get(case.pass_)
+        if sizes is not None and case.block not in sizes:
+            return f"takes blocks of {' and '.join(map(str, sorted(sizes)))} tokens only ({case.pass_})"
+        if case.seqlen % self.seqlen_multiple:
+            return f"takes lengths that are a multiple of {self.seqlen_multiple} only"
         return None
 
 

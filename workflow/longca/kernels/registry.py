@@ -23,7 +23,11 @@ _OWN = {
         "segments": "longca.kernels.dense.segments",
     },
     "sparse": {
+        "vsa": "longca.kernels.sparse.vsa",
+        "fa2_sparse": "longca.kernels.sparse.fa2_sparse",
         "flex": "longca.kernels.sparse.flex",
+        "flashinfer": "longca.kernels.sparse.flashinfer",
+        "fa4": "longca.kernels.sparse.fa4",
         "segments": "longca.kernels.sparse.segments",
     },
 }

@@ -1,6 +1,7 @@
 """FlexAttention, compiled, over a BlockMask built from the slices."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from longca.cases import Case
 from longca.kernels.interface import Kernel, Prepared, Support, Tensors, prepared
@@ -26,18 +27,31 @@ def prepare(case: Case, mask: Mask, tensors: Tensors) -> Prepared:
     return compiled(tensors, blocks)
 
 
-def compiled(tensors: Tensors, blocks: "BlockMask | None") -> Prepared:
-    """FlexAttention compiled for static shapes; it raises where it would silently run uncompiled."""
+def compiled(
+    tensors: Tensors,
+    blocks: "BlockMask | None",
+    kernel_options: Any = None,
+    inductor_options: Mapping[str, Any] | None = None,
+) -> Prepared:
+    """FlexAttention compiled for static shapes; it raises where it would silently run uncompiled.
+
+    kernel_options are FlexAttention's own, inductor_options the compiler's; None leaves torch its defaults.
+    """
     import torch
     from torch.nn.attention.flex_attention import flex_attention
 
     # Past the recompile limit torch runs the eager form, which writes the whole score matrix: an error here instead.
     torch._dynamo.config.fail_on_recompile_limit_hit = True
     torch._dynamo.config.recompile_limit = 256
-    attention = torch.compile(flex_attention, dynamic=False, fullgraph=True)
+    attention = torch.compile(
+        flex_attention,
+        dynamic=False,
+        fullgraph=True,
+        options=dict(inductor_options) if inductor_options else None,
+    )
     form = "no mask" if blocks is None else "block mask"
     return prepared(
-        lambda q, k, v: attention(q, k, v, block_mask=blocks, enable_gqa=True),
+        lambda q, k, v: attention(q, k, v, block_mask=blocks, enable_gqa=True, kernel_options=kernel_options),
         tensors,
         "bhsd",
         f"inductor, {form}",

@@ -1,17 +1,44 @@
 """FlexAttention over a BlockMask of each head's own blocks."""
 
+from typing import Any
+
 from longca.cases import Case
 from longca.kernels.dense.flex import NO_BACKWARD_ON_CPU, compiled
-from longca.kernels.interface import Kernel, Prepared, Support, Tensors
+from longca.kernels.interface import Kernel, Prepared, Support, Tensors, UnsupportedError
 from longca.masks.blocks import BlockMap
 from longca.masks.patterns import DYNAMIC_PATTERNS
 
+# The largest tile of torch's defaults for Hopper.
+_DEFAULT_TILE = 128
+# Tiles smaller than that which torch has candidates of, in both passes.
+_SMALLER_TILES = (64, 32)
+# Torch drops the candidate tiles that do not divide a block before it reads kernel_options, and its default is the
+# only candidate of a backward unless max_autotune is on. deterministic takes the first that is left, unmeasured:
+# with the tile fixed by kernel_options they are all the same one.
+_MORE_CANDIDATES = {"max_autotune": True, "deterministic": True}
+
 
 def prepare(case: Case, mask: BlockMap, tensors: Tensors) -> Prepared:
-    """The block map as a BlockMask with one structure a query head."""
+    """The block map as a BlockMask with one structure a query head.
+
+    Raises UnsupportedError on a GPU for blocks that no tile divides.
+    """
     from longca.masks.views.flex_torch import map_block_mask
 
-    return compiled(tensors, map_block_mask(mask, case.q_heads, tensors.q.device))
+    blocks = map_block_mask(mask, case.q_heads, tensors.q.device)
+    size = blocks.BLOCK_SIZE[0]
+    if tensors.q.device.type == "cpu" or size % _DEFAULT_TILE == 0:
+        return compiled(tensors, blocks)
+    return compiled(tensors, blocks, tile_options(size), _MORE_CANDIDATES)
+
+
+def tile_options(block: int) -> dict[str, Any]:
+    """FlexAttention's options for the largest tile of both passes that divides a block. Raises UnsupportedError."""
+    tile = next((tile for tile in _SMALLER_TILES if block % tile == 0), None)
+    if tile is None:
+        raise UnsupportedError(f"blocks of {block} tokens are no multiple of 32, FlexAttention's least tile")
+    sides = ("fwd_BLOCK_M", "fwd_BLOCK_N", "bwd_BLOCK_M1", "bwd_BLOCK_N1", "bwd_BLOCK_M2", "bwd_BLOCK_N2")
+    return dict.fromkeys(sides, tile) | {"num_warps": 4, "num_stages": 3}
 
 
 KERNEL = Kernel(
