@@ -33,16 +33,20 @@ def test_plan_counts_the_default_study(
     assert ("dense", "naive", "12", "72") in rows
     assert ("dense", "flex", "12", "24") in rows
     assert "Assumed where nothing was measured" in said
-    assert "Not counted" not in said
 
 
-def test_plan_says_what_it_cannot_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_counts_the_arrangements_of_context_parallelism(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    grid = {"kernels": ["sdpa"], "patterns": ["full"], "heads": ["8-8"]}
-    parallel = {"mechanisms": "all", "world_sizes": [8], "tokens_per_gpu": "8k", **grid}
+    grid = {"kernels": ["segments"], "patterns": ["full"], "heads": ["8-8"]}
+    parallel = {"mechanisms": "all", "world_sizes": [1, 8], "tokens_per_rank": ["8k"], **grid}
+    parallel["topologies"] = {"usp": ["2x4", "4x2"], "loongtrain": ["1x8x2"]}
     study = {"study": "tiny", "measure": {"device": "cpu"}, "context_parallel": parallel}
     Path("tiny.yaml").write_text(yaml.safe_dump(study))
-    assert "Not counted: context_parallel" in say("plan", "--study", "tiny.yaml")
+    (row,) = [line.split() for line in say("plan", "--study", "tiny.yaml").splitlines() if "segments" in line]
+    # One rank alone, five mechanisms on eight; usp in two arrangements; two passes each.
+    assert row[1:8:2] == ["context_pa…", "segments", "6", "14"]
 
 
 def test_plan_takes_measured_latencies_in_place_of_assumed_rates(

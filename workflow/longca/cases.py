@@ -1,21 +1,28 @@
 """Case: one thing to measure. Series: the cases that share a record file, and so a job."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+from longca.arrangement import Arrangement, arrangements, mechanisms_of
 from longca.masks.patterns import PATTERNS
+from longca.study.context_parallel import ContextParallelGrid
 from longca.study.grids import DenseGrid, Shape, SparseGrid
 from longca.study.model import Study
 from longca.units import Heads
+
+# The last fields of a case, which have no column of their own name in every family.
+_ONE_FAMILY = ("block", "density_nominal", "arrangement")
 
 
 @dataclass(frozen=True)
 class Case:
     """One kernel on one mask, length, shape and pass.
 
-    Lengths and blocks are in tokens; `block` and `density_nominal` are block-sparse's alone.
+    Lengths and blocks are in tokens; `block` and `density_nominal` are block-sparse's alone, `arrangement` context
+    parallel's.
     """
 
     family: str
@@ -31,13 +38,20 @@ class Case:
     pass_: str
     block: int | None = None
     density_nominal: float | None = None
+    arrangement: Arrangement | None = None
 
     def columns(self) -> dict[str, Any]:
-        """The case as columns of its record: `pass` by its own name, block-sparse's only where it is one."""
-        columns = {("pass" if name == "pass_" else name): value for name, value in asdict(self).items()}
-        if self.family != "sparse":
-            del columns["block"], columns["density_nominal"]
-        return columns
+        """The case as columns of its record: `pass` by its own name, those of one family only where it is of that."""
+        names = [field.name for field in fields(self)][: -len(_ONE_FAMILY)]
+        columns = {("pass" if name == "pass_" else name): getattr(self, name) for name in names}
+        if self.family == "sparse":
+            columns |= {"block": self.block, "density_nominal": self.density_nominal}
+        return columns | (self.arrangement.columns() if self.arrangement else {})
+
+    @property
+    def world_size(self) -> int:
+        """Ranks it is spread over, 1 where it is not."""
+        return self.arrangement.world_size if self.arrangement else 1
 
     @property
     def mask_file(self) -> Path:
@@ -50,7 +64,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Series:
-    """All lengths, samples and passes of a kernel on a pattern and heads: one record file, one job."""
+    """All lengths, samples and passes of a kernel on a pattern and heads: one record file, one job.
+
+    Of context parallel, those of one mechanism and number of ranks, in all arrangements.
+    """
 
     family: str
     dataset: str
@@ -58,6 +75,8 @@ class Series:
     pattern: str
     heads: Heads
     cases: tuple[Case, ...]
+    mechanism: str | None = None
+    world_size: int = 1
 
     @property
     def name(self) -> Path:
@@ -65,6 +84,9 @@ class Series:
         parts = [self.family, self.kernel, self.pattern, str(self.heads)]
         if self.family == "dense":
             parts.insert(1, self.dataset)
+        if self.mechanism is not None:
+            parts[1:1] = [self.dataset, self.mechanism]
+            parts.append(str(self.world_size))
         return Path(*parts)
 
     @property
@@ -84,7 +106,8 @@ def study_series(study: Study) -> list[Series]:
 
 def grid_series(study: Study) -> list[list[Series]]:
     """For each grid of the config, in its order, its series with the cases that no earlier grid has."""
-    grids = [*map(_dense, study.dense), *map(_sparse, study.sparse)]
+    of_kernels = [*map(_dense, study.dense), *map(_sparse, study.sparse)]
+    grids = [*of_kernels, *map(_context_parallel, study.context_parallel)]
     seen: set[Case] = set()
     found = []
     for grid in grids:
@@ -105,7 +128,7 @@ def find_series(study: Study, **wanted: str) -> list[Series]:
 
 def _dense(grid: DenseGrid) -> Iterator[Series]:
     for kernel in grid.kernels:
-        points = [(seqlen, None, None) for seqlen in grid.kernel_seqlens.get(kernel, grid.seqlens)]
+        points = [(seqlen, {}) for seqlen in grid.kernel_seqlens.get(kernel, grid.seqlens)]
         for pattern in grid.patterns:
             # Where nothing is drawn, every sample is the same mask.
             samples = grid.samples if PATTERNS[pattern].is_drawn else 1
@@ -118,9 +141,29 @@ def _dense(grid: DenseGrid) -> Iterator[Series]:
 def _sparse(grid: SparseGrid) -> Iterator[Series]:
     for kernel in grid.kernels:
         for pattern in grid.patterns:
-            points = [(s, b, d) for s in grid.seqlens for b in grid.blocks[pattern] for d in grid.densities]
+            points = [
+                (seqlen, {"block": block, "density_nominal": density})
+                for seqlen in grid.seqlens
+                for block in grid.blocks[pattern]
+                for density in grid.densities
+            ]
             for heads in grid.heads:
                 yield _series(grid, "sparse", "auto", kernel, pattern, heads, points, grid.samples)
+
+
+def _context_parallel(grid: ContextParallelGrid) -> Iterator[Series]:
+    """All mechanisms of one mask beside each other: they share its oracle."""
+    for kernel, world_size, pattern in product(grid.kernels, grid.world_sizes, grid.patterns):
+        samples = grid.samples if PATTERNS[pattern].is_drawn else 1
+        datasets = grid.datasets if PATTERNS[pattern].takes_documents else ("auto",)
+        for dataset, heads, mechanism in product(datasets, grid.heads, mechanisms_of(grid, world_size)):
+            points = [
+                (tokens * world_size, {"arrangement": arrangement})
+                for tokens in grid.tokens_per_rank
+                for arrangement in arrangements(grid, mechanism, pattern, world_size)
+            ]
+            one = _series(grid, "context_parallel", dataset, kernel, pattern, heads, points, samples)
+            yield replace(one, mechanism=mechanism, world_size=world_size)
 
 
 def _series(
@@ -130,9 +173,10 @@ def _series(
     kernel: str,
     pattern: str,
     heads: Heads,
-    points: Sequence[tuple[int, int | None, float | None]],
+    points: Sequence[tuple[int, dict[str, Any]]],
     samples: int,
 ) -> Series:
+    """points: a length, and what else makes a case of this family."""
     cases = tuple(
         Case(
             family,
@@ -145,10 +189,9 @@ def _series(
             grid.head_dim,
             grid.dtype,
             pass_,
-            block,
-            density,
+            **more,
         )
-        for seqlen, block, density in points
+        for seqlen, more in points
         for sample in range(samples)
         for pass_ in grid.passes
     )

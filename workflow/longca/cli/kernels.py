@@ -25,7 +25,8 @@ def kernels() -> None:
     from longca.measure.device_probe import has_gpu
 
     device = "cuda" if has_gpu() else "cpu"
-    every = {"dense": frozenset(PATTERNS), "sparse": frozenset(DYNAMIC_PATTERNS)}
+    static = frozenset(PATTERNS)
+    every = {"dense": static, "sparse": frozenset(DYNAMIC_PATTERNS), "context_parallel": static}
     table = Table()
     for column in ("kernel", "family", "passes", "patterns", f"here ({device})", "what it is"):
         table.add_column(column)
@@ -41,7 +42,7 @@ def kernels() -> None:
                 family,
                 _passes(kernel.support.passes),
                 _patterns(kernel.support.patterns, every[family]),
-                _available(kernel, device),
+                _available(name, kernel, device),
                 kernel.summary,
             )
             table.add_row(*(Text(cell) for cell in row))
@@ -56,11 +57,17 @@ def _passes(passes: Mapping[str, tuple[str, ...]]) -> str:
     return "; ".join(f"{device}: {', '.join(names)}" for device, names in passes.items())
 
 
-def _available(kernel: "Kernel", device: str) -> str:
+def _available(name: str, kernel: "Kernel", device: str) -> str:
     """`yes`, or why not; a library is looked for, not imported (`longca doctor` does that)."""
-    from importlib.util import find_spec
+    import sys
+    from importlib.machinery import PathFinder
+
+    from longca.measure.sites import kernel_site
 
     if device not in kernel.support.passes:
         return f"no: needs {' or '.join(kernel.support.passes)}"
-    absent = [module for module in kernel.imports if find_spec(module.partition(".")[0]) is None]
+    path = [*map(str, kernel_site(name).path), *sys.path]
+    absent = [
+        module for module in kernel.imports if PathFinder.find_spec(module.partition(".")[0], path) is None
+    ]
     return f"no: module {', '.join(absent)} is not installed" if absent else "yes"

@@ -63,8 +63,6 @@ def plan(study: Annotated[Path, typer.Option(help="Config file of the study.")])
         f"Assumed where nothing was measured: {assumed.tflops:g} TFLOP/s over every cell (block-sparse: the"
         f" share kept). Assumed for all: {assumed.case_s:g} s a case, {assumed.series_s:g} s a job."
     )
-    if read.context_parallel:
-        console.print("Not counted: context_parallel, which this version of longca cannot measure yet.")
 
 
 def _refusal(device: str) -> "Callable[[Case], bool]":

@@ -40,8 +40,12 @@ class KernelModuleError(LongcaError):
 
 @cache
 def _modules(family: str) -> dict[str, str]:
-    """Kernel name -> `module` or `module:attribute`. Entry points: `<name>` is dense, `sparse.<name>` block-sparse."""
+    """Kernel name -> `module` or `module:attribute`. Entry points: `<name>` is dense, others `<family>.<name>`."""
     modules = dict(_OWN[family])
+    # What computes on a rank (longca.parallel): it returns out and lse, and takes them back.
+    "context_parallel": {
+        "segments": "longca.parallel.local_segments",
+    },
     for point in entry_points(group="longca.kernels"):
         owner, _, name = point.name.rpartition(".")
         if (owner or "dense") not in _OWN:

@@ -6,14 +6,35 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from longca.arrangement import Arrangement
 from longca.cases import Case
 from longca.errors import LongcaError
+from longca.parallel.topology import Topology
 
 Status = Literal["ok", "unsupported", "missing", "out_of_memory", "wrong", "fallback", "crashed", "timeout"]
 STATUSES: tuple[Status, ...] = Status.__args__  # type: ignore[attr-defined]
 
 # What stands on a record only where its status is ok.
 MEASURED = ("latency_ms", "samples_ms", "tflops", "peak_memory_bytes", "prepare_ms", "compile_ms")
+MEASURED_ON_RANKS = (
+    "rank_latency_ms",
+    "communication_bytes",
+    "communication_ms",
+    "computation_ms",
+    "imbalance",
+)
+# Columns of one family only.
+_OWN_COLUMNS = {
+    "sparse": ("block", "density_nominal"),
+    "context_parallel": (
+        "mechanism",
+        "world_size",
+        "topology",
+        "sharding",
+        "head_chunks",
+        *MEASURED_ON_RANKS,
+    ),
+}
 
 _Milliseconds = Annotated[float, Field(gt=0)]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -26,6 +47,25 @@ class Latency(BaseModel):
     p20: _Milliseconds
     p50: _Milliseconds
     p80: _Milliseconds
+
+
+class RankLatency(BaseModel):
+    """Medians of the ranks, in milliseconds: of the fastest, the mean, of the slowest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    min: _Milliseconds
+    mean: _Milliseconds
+    max: _Milliseconds
+
+
+class TopologyColumns(BaseModel):
+    """How ranks are arranged, as parallel.Topology has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    ulysses: Annotated[int, Field(ge=1)]
+    ring: Annotated[int, Field(ge=1)]
+    windows: Annotated[int, Field(ge=1)]
+    placement: Literal["ulysses", "ring"]
 
 
 class Record(BaseModel):
@@ -50,10 +90,20 @@ class Record(BaseModel):
     pass_: Annotated[Literal["forward", "backward"], Field(alias="pass")]
     block: int | None = None
     density_nominal: float | None = None
+    mechanism: str | None = None
+    world_size: Annotated[int, Field(ge=1)] | None = None
+    topology: TopologyColumns | None = None
+    sharding: str | None = None
+    head_chunks: Annotated[int, Field(ge=1)] | None = None
     status: Status
     reason: str | None = None
     latency_ms: Latency | None = None
     samples_ms: list[_Milliseconds] | None = None
+    rank_latency_ms: RankLatency | None = None
+    communication_bytes: Annotated[int, Field(ge=0)] | None = None
+    communication_ms: Annotated[float, Field(ge=0)] | None = None
+    computation_ms: Annotated[float, Field(ge=0)] | None = None
+    imbalance: Annotated[float, Field(ge=1)] | None = None
     tflops: Annotated[float, Field(gt=0)] | None = None
     area: Annotated[float, Field(ge=0)]
     density: Annotated[float, Field(ge=0, le=1)]
@@ -70,9 +120,10 @@ class Record(BaseModel):
 
     @model_validator(mode="after")
     def _numbers_only_where_ok(self) -> "Record":
-        present = [name for name in MEASURED if getattr(self, name) is not None]
+        measured = MEASURED + (MEASURED_ON_RANKS if self.family == "context_parallel" else ())
+        present = [name for name in measured if getattr(self, name) is not None]
         if self.status == "ok":
-            absent = [name for name in MEASURED if name not in present]
+            absent = [name for name in measured if name not in present]
             if absent or not self.relative_error:
                 raise ValueError(f"status ok lacks {', '.join(absent) or 'relative_error'}")
         else:
@@ -87,15 +138,24 @@ class Record(BaseModel):
         return self
 
     @property
+    def arrangement(self) -> Arrangement | None:
+        """How it was spread over ranks, where it was."""
+        if self.mechanism is None or self.topology is None or self.sharding is None:
+            return None
+        topology = Topology(**self.topology.model_dump())
+        return Arrangement(self.mechanism, topology, self.sharding, self.head_chunks or 1)
+
+    @property
     def case(self) -> Case:
         """The case this record is of."""
         return Case(**{name: getattr(self, name) for name in Case.__dataclass_fields__})
 
     def to_line(self) -> str:
-        """The record as one line of JSON, in the order of its columns; block-sparse's only on block-sparse records."""
+        """The record as one line of JSON, in the order of its columns; those of one family only on its records."""
         columns = self.model_dump(by_alias=True)
-        if self.family != "sparse":
-            del columns["block"], columns["density_nominal"]
+        for family, own in _OWN_COLUMNS.items():
+            for name in own if family != self.family else ():
+                del columns[name]
         return json.dumps(columns, allow_nan=False)
 
 

@@ -16,6 +16,8 @@ MECHANISMS = {
     "usp": "longca.parallel.usp",
     "loongtrain": "longca.parallel.loongtrain",
 }
+# What one rank does without any of them, and what each of them is on one rank: the baseline of every comparison.
+SINGLE = "single"
 
 
 def load_mechanism(name: str) -> "Form":
@@ -24,6 +26,13 @@ def load_mechanism(name: str) -> "Form":
     Raises:
         LongcaError: for an unknown name.
     """
+    return importlib.import_module(mechanism_module(name)).FORM
+
+
+def mechanism_module(name: str) -> str:
+    """The module that declares a mechanism, or the single rank. Raises LongcaError for an unknown name."""
+    if name == SINGLE:
+        return "longca.parallel.single"
     if name not in MECHANISMS:
         raise LongcaError(unknown_name(name, MECHANISMS, "mechanism"))
-    return importlib.import_module(MECHANISMS[name]).FORM
+    return MECHANISMS[name]

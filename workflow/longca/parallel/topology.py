@@ -1,5 +1,6 @@
 """How W ranks are arranged: U (Ulysses, heads) x R (ring, sequence), the ring in N windows."""
 
+import re
 from dataclasses import dataclass
 from math import isqrt
 
@@ -59,6 +60,24 @@ class Topology:
     def double_ring(self) -> bool:
         """Whether windows make two rings of it: there are several, of several ranks each."""
         return self.windows > 1 and self.window_size > 1
+
+
+TOPOLOGY_TEXT = r"^[1-9][0-9]*x[1-9][0-9]*(x[1-9][0-9]*)?$"
+
+
+def parse_topology(text: str, mechanism: str, placement: str = "ulysses") -> Topology:
+    """The topology in `2x4` (U x R) or `2x4x2` (U x R, the ring in N windows) for usp or loongtrain.
+
+    Without N loongtrain takes `default_windows`, usp one window. Raises LongcaError for a text that is none, and
+    as Topology does.
+    """
+    if not re.fullmatch(TOPOLOGY_TEXT, text):
+        raise LongcaError(f"topology {text!r}: is none; right: U x R, or U x R x windows, as 2x4 or 2x4x2")
+    ulysses, ring, *windows = map(int, text.split("x"))
+    chosen = windows[0] if windows else default_windows(ring) if mechanism == "loongtrain" else 1
+    if mechanism == "usp" and chosen != 1:
+        raise LongcaError(f"topology {text!r}: usp has no windows; right: {ulysses}x{ring}")
+    return Topology(ulysses, ring, chosen, placement)
 
 
 def default_windows(ring: int) -> int:

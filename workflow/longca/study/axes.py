@@ -11,8 +11,9 @@ from longca.data.corpus import DATASET_NAME
 from longca.kernels.registry import kernel_names
 from longca.masks.patterns import DYNAMIC_PATTERNS, PATTERNS
 from longca.names import unknown_name
+from longca.parallel.registry import MECHANISMS
 
-MECHANISMS = ("ulysses", "ring_p2p", "ring_allgather", "usp", "loongtrain")
+SHARDINGS = ("contiguous", "zigzag", "document_zigzag", "balanced")
 PASSES = ("forward", "backward")
 
 
@@ -72,10 +73,15 @@ class Names(GroupedMetadata):
 
 Patterns = Annotated[tuple[str, ...], Names(lambda: tuple(PATTERNS), "pattern")]
 SparsePatterns = Annotated[tuple[str, ...], Names(lambda: DYNAMIC_PATTERNS, "block-sparse pattern")]
-Mechanisms = Annotated[tuple[str, ...], Names(lambda: MECHANISMS, "mechanism")]
+Mechanisms = Annotated[tuple[str, ...], Names(lambda: tuple(MECHANISMS), "mechanism")]
+Shardings = Annotated[tuple[str, ...], Names(lambda: SHARDINGS, "sharding")]
 Passes = Annotated[tuple[str, ...], Names(lambda: PASSES, "pass")]
 DenseKernels = Annotated[
     tuple[str, ...], Names(lambda: kernel_names("dense"), "dense kernel", open_ended=True)
+]
+LocalKernels = Annotated[
+    tuple[str, ...],
+    Names(lambda: kernel_names("context_parallel"), "context-parallel kernel", open_ended=True),
 ]
 SparseKernels = Annotated[
     tuple[str, ...], Names(lambda: kernel_names("sparse"), "block-sparse kernel", open_ended=True)

@@ -17,7 +17,6 @@ from longca.study.axes import (
     DenseKernels,
     Density,
     DType,
-    Mechanisms,
     Passes,
     Patterns,
     SparseKernels,
@@ -135,20 +134,3 @@ class SparseGrid(Shape):
                         f"blocks.{pattern}: {block} is too small; right: {SMALLEST_VARIABLE_BLOCK} or more"
                     )
         return self
-
-
-class ContextParallelGrid(Shape):
-    """Mechanisms over world sizes, at a fixed number of tokens a GPU."""
-
-    mechanisms: Mechanisms
-    """how attention is spread over ranks"""
-    kernels: DenseKernels
-    """the kernels that compute on a rank"""
-    patterns: Patterns
-    """names of static patterns"""
-    world_sizes: Annotated[tuple[Count, ...], Axis()]
-    """GPUs"""
-    tokens_per_gpu: Tokens
-    """a sequence has this many times the GPUs"""
-    gpus_per_node: Count = 8
-    """GPUs of one host"""

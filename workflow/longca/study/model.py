@@ -2,15 +2,16 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from longca.data.corpus import Corpus, check_dataset_name
 from longca.data.histogram import PUBLISHED
-from longca.data.packing import AUTO
+from longca.data.packing import AUTO, LONG_SUFFIX
 from longca.names import unknown_name
 from longca.study.axes import Count, DatasetName, Strict
-from longca.study.grids import ContextParallelGrid, DenseGrid, OneOrSeveral, SparseGrid
-from longca.study.units import Duration
+from longca.study.context_parallel import ContextParallelGrid
+from longca.study.grids import DenseGrid, OneOrSeveral, SparseGrid
+from longca.study.units import OPTIONAL_DURATION_SCHEMA, Duration
 
 
 class MaskParameters(Strict):
@@ -25,7 +26,7 @@ class MaskParameters(Strict):
 
 
 class Protocol(Strict):
-    """How a case is measured. A change of `warmups` or `repetitions` makes older measurements invalid."""
+    """How a case is measured. A change of `sampling` makes older measurements invalid."""
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """where; auto is the GPU where there is one"""
@@ -33,10 +34,18 @@ class Protocol(Strict):
     """calls before the timed ones"""
     repetitions: Annotated[int, Field(ge=3)] = 20
     """timed calls, each a sample of the record"""
+    sampling_time: Annotated[Duration | None, WithJsonSchema(OPTIONAL_DURATION_SCHEMA)] = None
+    """a longer call is timed less often: as this allows, 5 times at least; s, m or h"""
     case_timeout: Annotated[Duration, Field(json_schema_extra={"default": "10m"})] = 600.0
     """the longest a case may take, preparing and verifying it included; s, m or h"""
     threads: Count | None = None
     """CPU threads of a case; all cores where it is left out"""
+
+    @property
+    def sampling(self) -> dict[str, int | float]:
+        """What decides how a call is sampled, as it stands in a measurement's key."""
+        keys = ("warmups", "repetitions", "sampling_time")
+        return {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
 
 
 class Study(Strict):
@@ -56,8 +65,8 @@ class Study(Strict):
     """dense kernels over the static patterns: a grid, or a list of grids, measured in their order"""
     sparse: Annotated[tuple[SparseGrid, ...], OneOrSeveral()] = ()
     """block-sparse kernels over the dynamic patterns: a grid or a list of grids"""
-    context_parallel: ContextParallelGrid | None = None
-    """mechanisms over many GPUs"""
+    context_parallel: Annotated[tuple[ContextParallelGrid, ...], OneOrSeveral()] = ()
+    """mechanisms over many ranks: a grid or a list of grids"""
 
     @model_validator(mode="after")
     def _something_to_measure(self) -> "Study":
@@ -78,4 +87,9 @@ class Study(Strict):
         for name in (name for grid in self.dense for name in grid.datasets):
             if name not in known:
                 raise ValueError(f"dense.datasets: {unknown_name(name, known, 'dataset')}")
+        # Long samples are drawn of each. `auto` chooses by length for one GPU: here a dataset has its own name.
+        known = {found for name in known - {AUTO} for found in (name, name + LONG_SUFFIX)}
+        for name in (name for grid in self.context_parallel for name in grid.datasets):
+            if name not in known:
+                raise ValueError(f"context_parallel.datasets: {unknown_name(name, known, 'dataset')}")
         return self

@@ -12,6 +12,8 @@ from longca.flops import attention_flops
 
 OVERHEAD_CALLS = 3
 """Calls' worth of time besides the timed ones: checking a case against the oracle, measuring its memory."""
+TURNS = 2
+"""Over ranks a pass takes turns with its computation alone; its communication alone is not counted."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,10 @@ def predict_seconds(case: Case, calls: int, assumed: Assumptions, latency_ms: fl
     """Seconds of one case: `calls` timed ones at its measured latency, or at the assumed rate."""
     cells = case.seqlen**2 * (case.density_nominal or 1.0)
     flops = attention_flops(cells, case.q_heads, case.head_dim, case.pass_)
-    call_s = flops / (assumed.tflops * 1e12) if latency_ms is None else latency_ms / 1e3
-    return assumed.case_s + (calls + OVERHEAD_CALLS) * call_s
+    share = flops / case.world_size
+    call_s = share / (assumed.tflops * 1e12) if latency_ms is None else latency_ms / 1e3
+    turns = TURNS if case.arrangement else 1
+    return assumed.case_s + (calls * turns + OVERHEAD_CALLS) * call_s
 
 
 def plan_rows(

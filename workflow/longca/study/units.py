@@ -11,6 +11,7 @@ _TOKENS_SCHEMA = {
     "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": "^[0-9]+[kM]?$"}]
 }
 _DURATION_SCHEMA = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?[smh]$"}
+OPTIONAL_DURATION_SCHEMA = {"anyOf": [_DURATION_SCHEMA, {"type": "null"}]}
 _HEADS_SCHEMA = {"type": "string", "pattern": "^[1-9][0-9]*-[1-9][0-9]*$"}
 
 Tokens = Annotated[int, BeforeValidator(parse_tokens), WithJsonSchema(_TOKENS_SCHEMA)]
