@@ -1,7 +1,8 @@
 """longca: from document lengths to the tables and figures of a study.
 
 `snakemake [TARGET ...] --profile profiles/local [--configfile config/NAME.yaml]`; targets: all, dense, sparse, masks,
-tables, figures, report, or any file below results/. They stand before --configfile, which takes all words after it.
+tables, figures, report, archive, or any file below results/. They stand before --configfile, which takes all words
+after it.
 """
 
 from pathlib import Path
@@ -30,6 +31,7 @@ include: "rules/kernels.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"
+include: "rules/archive.smk"
 
 
 rule all:

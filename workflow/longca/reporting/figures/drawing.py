@@ -37,12 +37,16 @@ def write_figure(study: Study, name: str) -> None:
     The same tables and masks give the same bytes of JSON. Raises LongcaError for an unknown name and for a
     table or mask file that is not there or not whole.
     """
-    spec = draw(study, name)
-    text = json.dumps(spec, sort_keys=True, allow_nan=False)
-    write_atomically(figure_file(study, name, "json"), text + "\n")
+    text = figure_text(study, name)
+    write_atomically(figure_file(study, name, "json"), text)
     write_atomically(figure_file(study, name, "svg"), vl_convert.vegalite_to_svg(text))
     write_atomically(figure_file(study, name, "pdf"), vl_convert.vegalite_to_pdf(text))
-    write_atomically(figure_file(study, name, "html"), _page(spec))
+    write_atomically(figure_file(study, name, "html"), _page(json.loads(text)))
+
+
+def figure_text(study: Study, name: str) -> str:
+    """What stands in a figure's JSON file: its specification, written the one way."""
+    return json.dumps(draw(study, name), sort_keys=True, allow_nan=False) + "\n"
 
 
 def draw(study: Study, name: str) -> dict[str, Any]:
