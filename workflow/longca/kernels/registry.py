@@ -30,6 +30,10 @@ _OWN = {
         "fa4": "longca.kernels.sparse.fa4",
         "segments": "longca.kernels.sparse.segments",
     },
+    # What computes on a rank (longca.parallel): it returns out and lse, and takes them back.
+    "context_parallel": {
+        "segments": "longca.parallel.local_segments",
+    },
 }
 FAMILIES = tuple(_OWN)
 
@@ -42,10 +46,6 @@ class KernelModuleError(LongcaError):
 def _modules(family: str) -> dict[str, str]:
     """Kernel name -> `module` or `module:attribute`. Entry points: `<name>` is dense, others `<family>.<name>`."""
     modules = dict(_OWN[family])
-    # What computes on a rank (longca.parallel): it returns out and lse, and takes them back.
-    "context_parallel": {
-        "segments": "longca.parallel.local_segments",
-    },
     for point in entry_points(group="longca.kernels"):
         owner, _, name = point.name.rpartition(".")
         if (owner or "dense") not in _OWN:
