@@ -26,7 +26,8 @@ class Support:
 
     passes: for each device (cpu, cuda) it runs on, the passes it computes there.
     without: reasons for what is left out, by the name of a pass, pattern or device; elsewhere a general sentence.
-    head_dims, capability: None allows any; capability is the least CUDA compute capability.
+    head_dims, capability: None allows any; capability is the least CUDA compute capability, capability_below the first
+    one that it no longer runs on.
     blocks: of a block-sparse kernel, by pass the block sizes in tokens; a pass that is not named takes any.
     seqlen_multiple: tokens that every length must be a multiple of.
     """
@@ -37,14 +38,22 @@ class Support:
     head_dims: frozenset[int] | None = None
     grouped_heads: bool = True
     capability: tuple[int, int] | None = None
+    capability_below: tuple[int, int] | None = None
     blocks: Mapping[str, frozenset[int]] = field(default_factory=dict)
     seqlen_multiple: int = 1
     without: Mapping[str, str] = field(default_factory=dict)
 
-    def reason_against(self, case: Case, device: str) -> str | None:
-        """Why this case is not supported on `device` (cpu or cuda), or None where it is."""
+    def reason_against(
+        self, case: Case, device: str, capability: tuple[int, int] | None = None
+    ) -> str | None:
+        """Why this case is not supported on `device` (cpu or cuda), or None where it is.
+
+        capability: the CUDA compute capability at hand; None where no GPU is, and then no reason against anything.
+        """
         if device not in self.passes:
             return self.without.get(device, f"does not run on {device}")
+        if capability is not None and not self._runs_on(capability):
+            return f"{self._generations()}, not on {_dotted(capability)}"
         if case.pattern not in self.patterns:
             return self.without.get(case.pattern, f"does not know the pattern {case.pattern}")
         if case.pass_ not in self.passes[device]:
@@ -61,6 +70,19 @@ class Support:
         if case.seqlen % self.seqlen_multiple:
             return f"takes lengths that are a multiple of {self.seqlen_multiple} only"
         return None
+
+    def _runs_on(self, capability: tuple[int, int]) -> bool:
+        enough = self.capability is None or capability >= self.capability
+        return enough and (self.capability_below is None or capability < self.capability_below)
+
+    def _generations(self) -> str:
+        least = f" from {_dotted(self.capability)}" if self.capability else ""
+        below = f" below {_dotted(self.capability_below)}" if self.capability_below else ""
+        return f"runs on CUDA compute capability{least}{below}"
+
+
+def _dotted(capability: tuple[int, int]) -> str:
+    return ".".join(map(str, capability))
 
 
 @dataclass(frozen=True)
@@ -150,7 +172,8 @@ class Kernel:
     """One way to compute attention on one device.
 
     imports: modules that must import; a failure is the status missing. distributions: packages whose version, pinned in
-    envs/ and really imported, is part of the kernel's fingerprint.
+    envs/ and really imported, is part of the kernel's fingerprint. majors: the generation of a distribution that this
+    kernel is for, where several share a module's name; another one is the status missing.
     """
 
     summary: str
@@ -158,3 +181,4 @@ class Kernel:
     prepare: Prepare
     imports: tuple[str, ...] = ("torch",)
     distributions: tuple[str, ...] = ("torch",)
+    majors: Mapping[str, int] = field(default_factory=dict)

@@ -19,7 +19,18 @@ _OWN = {
     "dense": {
         "naive": "longca.kernels.dense.naive",
         "sdpa": "longca.kernels.dense.sdpa",
+        "sdpa_flash": "longca.kernels.dense.sdpa_flash",
+        "sdpa_cudnn": "longca.kernels.dense.sdpa_cudnn",
+        "sdpa_efficient": "longca.kernels.dense.sdpa_efficient",
+        "sdpa_math": "longca.kernels.dense.sdpa_math",
+        "fa": "longca.kernels.dense.fa",
+        "fa2": "longca.kernels.dense.fa2",
+        "fa3": "longca.kernels.dense.fa3",
+        "fa4": "longca.kernels.dense.fa4",
+        "cudnn": "longca.kernels.dense.cudnn",
         "flex": "longca.kernels.dense.flex",
+        "flex_flash": "longca.kernels.dense.flex_flash",
+        "flashinfer": "longca.kernels.dense.flashinfer",
         "segments": "longca.kernels.dense.segments",
     },
     "sparse": {

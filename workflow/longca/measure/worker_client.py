@@ -15,6 +15,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter
 
 from longca.measure.protocol import Answer, Loaded, Outcome, Ready, Request
+from longca.measure.sites import worker_environment
 
 _POLL_S = 1.0
 _LATE = ""  # no answer is empty: each ends in a newline
@@ -37,7 +38,7 @@ class Worker:
         self, family: str, kernel: str, device: str, threads: int | None, start_timeout_s: float
     ) -> None:
         self._start_timeout_s = start_timeout_s
-        environment = dict(os.environ)
+        environment = worker_environment(kernel)
         if threads is not None:
             environment |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed with the worker)

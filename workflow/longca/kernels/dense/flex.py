@@ -32,6 +32,7 @@ def compiled(
     blocks: "BlockMask | None",
     kernel_options: Any = None,
     inductor_options: Mapping[str, Any] | None = None,
+    backend: str = "inductor",
 ) -> Prepared:
     """FlexAttention compiled for static shapes; it raises where it would silently run uncompiled.
 
@@ -54,7 +55,7 @@ def compiled(
         lambda q, k, v: attention(q, k, v, block_mask=blocks, enable_gqa=True, kernel_options=kernel_options),
         tensors,
         "bhsd",
-        f"inductor, {form}",
+        f"{backend}, {form}",
     )
 
 

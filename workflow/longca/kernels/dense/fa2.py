@@ -1,0 +1,31 @@
+"""FlashAttention 2 (flash-attn 2.x)."""
+
+from longca.cases import Case
+from longca.kernels.flash_attention import flash_attention
+from longca.kernels.interface import Kernel, Prepared, Support, Tensors
+from longca.kernels.native_form import FORMS, native_form, patterns_of, reasons_without
+from longca.masks.mask import Mask
+
+
+def prepare(case: Case, mask: Mask, tensors: Tensors) -> Prepared:
+    """Causal, window or packed sequences, as the mask's native form says."""
+    from flash_attn.flash_attn_interface import flash_attn_func, flash_attn_varlen_func
+
+    return flash_attention(
+        flash_attn_func, flash_attn_varlen_func, native_form(mask), tensors, "flash-attn 2"
+    )
+
+
+KERNEL = Kernel(
+    summary="FlashAttention 2: flash-attn 2.x",
+    support=Support(
+        patterns=patterns_of(FORMS),
+        passes={"cuda": ("forward", "backward")},
+        capability=(8, 0),
+        without=reasons_without(FORMS),
+    ),
+    prepare=prepare,
+    imports=("torch", "flash_attn.flash_attn_interface"),
+    distributions=("torch", "flash-attn"),
+    majors={"flash-attn": 2},
+)
