@@ -30,6 +30,7 @@ _OWN = {
         "cudnn": "longca.kernels.dense.cudnn",
         "flex": "longca.kernels.dense.flex",
         "flex_flash": "longca.kernels.dense.flex_flash",
+        "flashmask": "longca.kernels.dense.flashmask",
         "flashinfer": "longca.kernels.dense.flashinfer",
         "segments": "longca.kernels.dense.segments",
     },
