@@ -55,6 +55,8 @@ def test_a_study_has_the_tables_and_figures_of_its_grids() -> None:
         "dense_throughput_over_patterns",
         "peak_memory",
         "sparse_throughput_over_density",
+        "sparse_speedup_over_density",
+        "sparse_peak_memory",
         "support",
         "masks",
     )

@@ -170,7 +170,12 @@ def test_a_kernel_has_one_colour_whatever_it_is_drawn_with() -> None:
 def test_block_sparse_lines_stand_at_the_density_really_kept() -> None:
     study = sparse_study()
     write_records(study, lambda case: {"density": case.density_nominal - 0.01})
-    assert figure_names(study) == ("sparse_throughput_over_density", "support")
+    assert figure_names(study) == (
+        "sparse_throughput_over_density",
+        "sparse_speedup_over_density",
+        "sparse_peak_memory",
+        "support",
+    )
     drawn = values(draw(tabled(study), "sparse_throughput_over_density"))
     assert sorted({row["density"] for row in drawn}) == [0.24, 0.49]
 

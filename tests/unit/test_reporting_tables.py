@@ -243,7 +243,7 @@ def test_the_long_form_has_every_column_and_csv_equals_parquet() -> None:
 def test_block_sparse_rows_are_a_pattern_length_block_and_density() -> None:
     study = sparse_study()
     write_records(study, lambda case: {"density": case.density_nominal - 0.01})
-    (section,) = sections(study, "sparse")
+    section = sections(study, "sparse")[0]
     assert section.headers[:4] == ("Pattern", "Length (tokens)", "Block (tokens)", "Density (nominal)")
     assert [row[:4] for row in section.rows] == [
         ("uniform_block", "2048", "64", "0.25"),

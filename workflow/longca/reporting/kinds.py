@@ -34,7 +34,9 @@ class FigureKind:
 TABLES = (
     TableKind("dense", "Throughput of the dense kernels by pattern and length.", ("dense",)),
     TableKind(
-        "sparse", "Throughput of the block-sparse kernels by pattern, length and density.", ("sparse",)
+        "sparse",
+        "Throughput, speed-up, memory and statuses of the block-sparse kernels by pattern, length and density.",
+        ("sparse",),
     ),
     TableKind("support", "What each kernel declares it can do, beside what was seen.", ALL_FAMILIES),
     TableKind("verification", "How far each case was from the oracle, and which were wrong.", ALL_FAMILIES),
@@ -66,6 +68,20 @@ FIGURES = (
         "sparse_throughput_over_density",
         "Block-sparse attention: throughput over density",
         "Median throughput with p20 to p80 over the share of cells really kept.",
+        "sparse",
+        ("sparse",),
+    ),
+    FigureKind(
+        "sparse_speedup_over_density",
+        "Block-sparse attention: speed-up over density",
+        "Each kernel's time on the map of density 1 over its time on a sparser one.",
+        "sparse",
+        ("sparse",),
+    ),
+    FigureKind(
+        "sparse_peak_memory",
+        "Block-sparse attention: peak memory over density",
+        "The allocator's peak over the inputs, a panel a pattern with its block size, length and pass.",
         "sparse",
         ("sparse",),
     ),

@@ -15,6 +15,7 @@ from longca.reporting.long import Row, csv_text, long_row, long_table, parquet_b
 from longca.reporting.markdown import markdown
 from longca.reporting.names import families, table_file, tables_of
 from longca.reporting.sections import Section, throughput_sections
+from longca.reporting.sparse_sections import sparse_sections
 from longca.reporting.support import SUPPORT_COLUMNS, support_rows, support_sections
 from longca.reporting.verification import VERIFICATION_COLUMNS, verification_rows, verification_sections
 from longca.study.model import Study
@@ -43,7 +44,7 @@ def _verification(study: Study, collected: Collected) -> pa.Table:
 # What makes each table of TABLES: its long form of the cases of its families, and the sections for reading of that.
 MADE_BY: dict[str, tuple[Callable[[Study, Collected], pa.Table], Sections]] = {
     "dense": (_family_table("dense"), _throughput),
-    "sparse": (_family_table("sparse"), _throughput),
+    "sparse": (_family_table("sparse"), sparse_sections),
     "support": (_support, support_sections),
     "verification": (_verification, lambda rows: verification_sections(cells_of(rows))),
 }

@@ -12,7 +12,12 @@ from longca.errors import LongcaError
 from longca.files import write_atomically
 from longca.names import unknown_name
 from longca.reporting.figures.bars import over_patterns
-from longca.reporting.figures.lines import over_density, over_length, peak_memory
+from longca.reporting.figures.density import (
+    memory_over_density,
+    speedup_over_density,
+    throughput_over_density,
+)
+from longca.reporting.figures.lines import over_length, peak_memory
 from longca.reporting.figures.masks import masks
 from longca.reporting.figures.support import support_map
 from longca.reporting.figures.theme import DARK
@@ -27,7 +32,9 @@ DRAWN_BY: dict[str, Callable[[Sequence[Row], str], alt.TopLevelMixin]] = {
     "dense_throughput_over_patterns": over_patterns,
     "support": support_map,
     "peak_memory": peak_memory,
-    "sparse_throughput_over_density": over_density,
+    "sparse_throughput_over_density": throughput_over_density,
+    "sparse_speedup_over_density": speedup_over_density,
+    "sparse_peak_memory": memory_over_density,
 }
 
 

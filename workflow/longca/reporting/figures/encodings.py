@@ -54,6 +54,7 @@ def tooltips(values: Sequence[dict[str, Any]]) -> list[alt.Tooltip]:
         "latency_ms_p50": "latency p50 (ms)",
         "latency_ms_p80": "latency p80 (ms)",
         "peak_mib": "peak memory (MiB)",
+        "speedup": "speed-up over density 1",
         "backend": "backend",
         "flags": "flags",
     }

@@ -1,4 +1,4 @@
-"""Lines over length or density: throughput and peak memory. A status is a cross below the scale."""
+"""Lines over length: throughput and peak memory. A status is a cross below the scale."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,8 +21,10 @@ from longca.reporting.long import Row
 _HEIGHT = 132
 # Below the scale a band belongs to no number: what has a status instead of one stands there.
 _BAND = 14
-_QUANTILES = "points: median; bars: p20 to p80 of latency"
-_CROSSES = "crosses below the scale: no number; the tooltip and the table say why"
+# Pixels of the scale, from its zero up.
+SCALE_RANGE = [_HEIGHT - _BAND, 0]
+QUANTILES = "points: median; bars: p20 to p80 of latency"
+CROSSES = "crosses below the scale: no number; the tooltip and the table say why"
 
 
 def over_length(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
@@ -30,43 +32,34 @@ def over_length(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     cells = cells_of(rows)
     values = cell_values(cells)
     x = length_axis(row["seqlen"] for row in values)
-    chart = _lines(values, x, tflops_axis(_HEIGHT - _BAND), "tflops")
-    return finish(chart, title, [common_settings(cells), _QUANTILES, _CROSSES])
-
-
-def over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
-    """Lines over the density really kept, a panel a pattern with its block size, length and pass."""
-    cells = cells_of(rows)
-    values = cell_values(cells)
-    for row in values:
-        row["subject"] = f"{row['subject']} {row['block']}"
-        row["panel"] = f"{row['panel']}, {row['seqlen']} tokens"
-    scale = alt.Scale(domain=[0, max(row["density"] for row in values)], padding=8)
-    x = alt.X("density:Q", title="density (share of cells kept)", axis=alt.Axis(format="%"), scale=scale)
-    chart = _lines(values, x, tflops_axis(_HEIGHT - _BAND), "tflops")
-    return finish(chart, title, [common_settings(cells), _QUANTILES, _CROSSES])
+    chart = line_panels(values, x, tflops_axis(SCALE_RANGE[0]), "tflops")
+    return finish(chart, title, [common_settings(cells), QUANTILES, CROSSES])
 
 
 def peak_memory(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Peak memory over the inputs by length, both axes logarithmic, a panel a pattern and pass."""
     cells = cells_of(rows)
     values = cell_values(cells)
+    chart = line_panels(values, length_axis(row["seqlen"] for row in values), memory_axis(values), "peak_mib")
+    return finish(chart, title, [common_settings(cells), CROSSES])
+
+
+def memory_axis(values: list[dict[str, Any]]) -> alt.Y:
+    """Peak memory on a logarithmic axis; rows with nothing beyond the inputs have no place there: they lose it."""
     for row in values:
         if row.get("peak_mib") == 0:
-            # Nothing beyond the inputs has no place on a logarithmic axis.
             del row["peak_mib"]
     gib, mib = "format(datum.value / 1024, '~g') + ' GiB'", "format(datum.value, '~g') + ' MiB'"
-    y = alt.Y(
+    return alt.Y(
         "peak_mib:Q",
         title="peak memory over inputs",
-        scale=alt.Scale(type="log", base=2, range=[_HEIGHT - _BAND, 0]),
+        scale=alt.Scale(type="log", base=2, range=SCALE_RANGE),
         axis=alt.Axis(labelExpr=f"datum.value >= 1024 ? {gib} : {mib}", tickCount=5),
     )
-    chart = _lines(values, length_axis(row["seqlen"] for row in values), y, "peak_mib")
-    return finish(chart, title, [common_settings(cells), _CROSSES])
 
 
-def _lines(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) -> alt.FacetChart:
+def line_panels(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) -> alt.FacetChart:
+    """A panel a subject and panel of the rows, a line a kernel; where a row lacks `field` a cross below the scale."""
     for row in values:
         row["facet"] = in_lines(row["subject"], row["panel"])
     # All patterns of one pass, then those of the next; a pattern's datasets side by side.

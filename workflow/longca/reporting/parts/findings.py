@@ -4,9 +4,11 @@ from typing import Any
 
 from longca.reporting.findings import fastest, refusals
 from longca.reporting.parts.part import ReportData
+from longca.reporting.sparse_findings import paper_order
 
 
 def findings(data: ReportData) -> dict[str, Any]:
     """Findings of each family, those without a sentence left out."""
-    found = [finding for cells in data.cells.values() for finding in (*fastest(cells), refusals(cells))]
+    found = paper_order(data.cells.get("sparse", []))
+    found += [finding for cells in data.cells.values() for finding in (*fastest(cells), refusals(cells))]
     return {"findings": [finding for finding in found if finding.sentences]}

@@ -1,0 +1,58 @@
+"""Lines over density: throughput, what sparsity gains a kernel, and what memory it takes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from longca.reporting.cells import cells_of
+from longca.reporting.figures.data import cell_values, common_settings
+from longca.reporting.figures.encodings import tflops_axis
+from longca.reporting.figures.lines import CROSSES, QUANTILES, SCALE_RANGE, line_panels, memory_axis
+from longca.reporting.figures.theme import finish
+from longca.reporting.long import Row
+from longca.reporting.sparse_speedup import speedups
+
+
+def throughput_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
+    """Throughput of kept cells, a panel a pattern with its block size, length and pass; bars p20 to p80."""
+    cells = cells_of(rows)
+    values = _by_block(cell_values(cells))
+    chart = line_panels(values, _density_axis(values), tflops_axis(SCALE_RANGE[0]), "tflops")
+    return finish(chart, title, [common_settings(cells), QUANTILES, CROSSES])
+
+
+def speedup_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
+    """Speed-up over the same kernel at density 1, a panel a pattern with its block size, length and pass."""
+    cells = cells_of(rows)
+    values = _by_block(cell_values(cells))
+    for row, gain in zip(values, speedups(cells), strict=True):
+        if gain is not None:
+            row["speedup"] = float(f"{gain:.5g}")
+    y = alt.Y(
+        "speedup:Q", title="speed-up over density 1", scale=alt.Scale(type="log", base=2, range=SCALE_RANGE)
+    )
+    chart = line_panels(values, _density_axis(values), y, "speedup")
+    said = "the same kernel's time at density 1 over its time here; 1 / density is what kept cells alone would give"
+    return finish(chart, title, [common_settings(cells), said, CROSSES])
+
+
+def memory_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
+    """Peak memory over the inputs, a panel a pattern with its block size, length and pass."""
+    cells = cells_of(rows)
+    values = _by_block(cell_values(cells))
+    chart = line_panels(values, _density_axis(values), memory_axis(values), "peak_mib")
+    return finish(chart, title, [common_settings(cells), CROSSES])
+
+
+def _by_block(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with a panel for each block size and length."""
+    for row in values:
+        row["subject"] = f"{row['subject']} {row['block']}"
+        row["panel"] = f"{row['panel']}, {row['seqlen']} tokens"
+    return values
+
+
+def _density_axis(values: list[dict[str, Any]]) -> alt.X:
+    scale = alt.Scale(domain=[0, max(row["density"] for row in values)], padding=8)
+    return alt.X("density:Q", title="density (share of cells kept)", axis=alt.Axis(format="%"), scale=scale)
