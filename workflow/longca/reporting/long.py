@@ -94,14 +94,14 @@ def long_row(item: CaseRecord) -> Row:
         return {**case.columns(), "status": NOT_MEASURED, "reason": f"no record yet in {file}"}
     row: Row = {}
     for name, value in record.model_dump(by_alias=True).items():
-        _flatten(name, value, row)
+        flatten(name, value, row)
     return row
 
 
-def _flatten(name: str, value: Any, row: Row) -> None:
+def flatten(name: str, value: Any, row: Row) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
-            _flatten(f"{name}_{key}", item, row)
+            flatten(f"{name}_{key}", item, row)
     else:
         row[name] = value
 
