@@ -24,12 +24,13 @@ def _cuda_peak(call: Callable[[], object], device: torch.device) -> int:
 
 def _cpu_peak(call: Callable[[], object]) -> int:
     """From the profiler's record of every allocation: torch's CPU allocator keeps no peak of its own."""
-    from torch.profiler import ProfilerActivity, profile
+    # torch.profiler's own imports all of torch's compiler before it starts, seconds of each process.
+    from torch.autograd.profiler import profile
 
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+    with profile(profile_memory=True) as seen:
         result = call()
-    assert seen.profiler is not None and seen.profiler.kineto_results is not None
-    events = [event for event in seen.profiler.kineto_results.events() if event.name() == "[memory]"]
+    assert seen.kineto_results is not None
+    events = [event for event in seen.kineto_results.events() if event.name() == "[memory]"]
     held = peak = 0
     for event in sorted(events, key=lambda event: event.start_ns()):
         held += event.nbytes()
