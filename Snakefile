@@ -25,9 +25,20 @@ except LongcaError as error:
 
 
 include: "rules/common.smk"
-include: "rules/data.smk"
-include: "rules/masks.smk"
-include: "rules/kernels.smk"
+
+
+if study.frozen:
+
+    include: "rules/frozen.smk"
+
+else:
+
+    include: "rules/data.smk"
+    include: "rules/masks.smk"
+    include: "rules/kernels.smk"
+
+
+include: "rules/records.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"

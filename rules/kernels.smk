@@ -10,7 +10,7 @@ def measured_cases(series):
 
 def protocol():
     """What of the config decides how a case is measured."""
-    decisive = ("device", "warmups", "repetitions", "threads")
+    decisive = ("device", "warmups", "repetitions", "sampling_time", "threads")
     return {name: getattr(study.measure, name) for name in decisive}
 
 
@@ -53,15 +53,3 @@ rule measure_sparse:
     shell:
         "longca measure --study {study_file:q} --only family=sparse,"
         "kernel={wildcards.kernel:q},pattern={wildcards.pattern:q},heads={wildcards.heads:q} > {log:q} 2>&1"
-
-
-rule dense:
-    """Every record of the dense kernels."""
-    input:
-        target_records("dense"),
-
-
-rule sparse:
-    """Every record of the block-sparse kernels."""
-    input:
-        target_records("sparse"),

@@ -193,11 +193,14 @@ def test_overhead_is_median_worst_and_total() -> None:
         "naive/full/4-2",
         [job(), job(to_first_measurement_s=None, measuring_s=0.0, measured_cases=0, wall_s=2.0)],
     )
-    write_job("sdpa/full/4-2", [job(series="slow", to_first_measurement_s=5.0, wall_s=20.0)])
+    spent = {"importing_s": 4.0, "preparing_s": 5.0, "verifying_s": 2.0, "control_s": 1.0}
+    write_job("sdpa/full/4-2", [job(series="slow", to_first_measurement_s=5.0, wall_s=20.0, **spent)])
     write_job("sdpa/causal/4-2", [job(series="other", to_first_measurement_s=3.0, wall_s=8.0)])
     assert overhead(read_jobs(dense_study())) == [
         "4 jobs, 1 without a case to time, measured 12 cases. "
         "They took 40 s of wall time, 60% of it measuring.",
+        "Starting workers and importing libraries took 4 s, preparing and compiling 5 s, controls 1 s. "
+        "Of the 30 s left, 80% went into measuring; checking results took 2 s.",
         "From a job's start to its first measurement: 3.0 s at the median, 5.0 s at worst (slow).",
         "Share of a job's wall time spent measuring: 80% at the median, 40% at worst (slow).",
     ]

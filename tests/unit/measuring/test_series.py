@@ -1,21 +1,23 @@
 """A series: resumed from its journal, stopped by its budget, measured again where asked."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from longca.cases import Case, study_series
+from longca.cases import Case, grid_series, study_series
 from longca.errors import LongcaError
 from longca.files import write_atomically
 from longca.masks.blocks import draw_block_map, save_block_map
 from longca.masks.mask import draw_mask, mask_to_json
 from longca.measure.budget import Budget, OutOfBudgetError
+from longca.measure.compiling import compile_cases
 from longca.measure.lock import JournalLock
 from longca.measure.masks import case_mask
 from longca.measure.record import read_records
-from longca.measure.running import measure_series, timing_lock
+from longca.measure.running import measure_series, timing_lock, turns
 from longca.measure.series import SeriesRunner
 from longca.measure.session import KernelSession
 from longca.study.loading import check_study
@@ -196,3 +198,50 @@ def test_waiting_for_a_journal_counts_against_the_budget(tmp_path):
     journal = tmp_path / "4-2.jsonl"
     with JournalLock(journal), pytest.raises(OutOfBudgetError), JournalLock(journal, Budget.of(0.5)):
         pass
+
+
+def two_grids():
+    one = study().model_dump(mode="json", exclude_unset=True)
+    first = one["dense"] | {"kernels": ["right", "raises"], "seqlens": [32]}
+    second = one["dense"] | {"seqlens": [16, 32], "patterns": ["causal", "full"]}
+    return check_study(one | {"dense": [first, second]}, "test")
+
+
+def test_grids_are_measured_in_their_order_and_a_series_has_records_when_its_last_grid_is_done(tmp_path):
+    one = two_grids()
+    order = [(turn.kernel, [part.pattern for part in turn.parts]) for turn in turns(one, study_series(one))]
+    assert order == [("right", ["causal"]), ("raises", ["causal"]), ("right", ["causal", "full"])]
+    records, journals = (tmp_path / kind / "dense/auto" for kind in ("records", "journals"))
+    measure_series(one, tmp_path, grid_series(one)[0], None, frozenset(), QUIET)
+    # One case is still to come, so there are no records of the series; of the other kernel there are all.
+    assert [path.parts[-3] for path in records.rglob("*.jsonl")] == ["raises"]
+    assert (journals / "right/causal/4-2.jsonl").read_text().count("\n") == 2
+    measure_series(one, tmp_path, study_series(one), None, frozenset(), QUIET)
+    found = read_records(records / "right/causal/4-2.jsonl")
+    assert [(record.seqlen, record.pass_) for record in found] == [
+        (seqlen, pass_) for seqlen in (32, 16) for pass_ in ("forward", "backward")
+    ]
+    assert [job["measured_cases"] for job in jobs(tmp_path)] == [2, 0, 2]
+
+
+def test_a_long_call_is_timed_less_often_and_never_under_five_times(tmp_path):
+    (record, *_) = run(tmp_path, study(repetitions=30, sampling_time="0.000001s"))
+    assert len(record.samples_ms) == 5
+    (record, *_) = run(tmp_path, study(repetitions=6, sampling_time="1h"))
+    assert len(record.samples_ms) == 6
+
+
+def test_compiling_times_and_records_nothing(tmp_path):
+    one = two_grids()
+    cases = [case for series in study_series(one) for case in series.cases]
+    console = Console(record=True, width=200, file=io.StringIO())
+    compile_cases(one, tmp_path, cases, 2, console)
+    said = console.export_text().splitlines()
+    assert sorted(said) == [
+        "dense raises causal 32 4-2: crashed RuntimeError: no plan for this",
+        "dense right causal 16 4-2: compiled",
+        "dense right causal 32 4-2: compiled",
+        "dense right full 16 4-2: compiled",
+        "dense right full 32 4-2: compiled",
+    ]
+    assert not (tmp_path / "records").exists() and not (tmp_path / "journals").exists()

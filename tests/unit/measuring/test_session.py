@@ -169,4 +169,4 @@ def test_a_device_that_is_not_there_is_an_error(tmp_path):
     if torch.cuda.is_available():
         pytest.skip("has a GPU")
     with pytest.raises(LongcaError, match="no worker starts on device cuda"):
-        Asked("right", tmp_path, Protocol(device="cuda"))
+        Asked("right", tmp_path, Protocol(device="cuda")).measure(64)

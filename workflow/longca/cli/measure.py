@@ -9,25 +9,29 @@ from longca.errors import LongcaError
 from longca.names import unknown_name
 
 if TYPE_CHECKING:
-    from longca.cases import Series
+    from longca.cases import Case, Series
     from longca.study.model import Study
 
 _OUT_OF_BUDGET = 75
 _SERIES_KEYS = ("family", "dataset", "kernel", "pattern", "heads")
+_CASE_KEYS = ("seqlen", "pass")
+Only = Annotated[
+    list[str] | None,
+    typer.Option(help="Cases of the study, as kernel=sdpa,pattern=causal,seqlen=8k; repeatable."),
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add this stage's commands to the application."""
     app.command()(measure)
+    app.command("compile")(compile_)
+    app.command()(freeze)
     app.command()(doctor)
 
 
 def measure(
     study: Annotated[Path | None, typer.Option(help="Config file of a study: measure its series.")] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(help="Series of the study to measure, as kernel=sdpa,pattern=causal; repeatable."),
-    ] = None,
+    only: Only = None,
     time_budget: Annotated[
         str | None, typer.Option(help="Stop cleanly within this time, as 8m; exit code 75.")
     ] = None,
@@ -76,11 +80,13 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
     from rich.console import Console
 
     from longca.measure.budget import OutOfBudgetError
+    from longca.measure.freezing import refuse_frozen
     from longca.measure.running import measure_series
     from longca.study.loading import read_study
     from longca.study.units import parse_duration
 
     study = read_study(path)
+    refuse_frozen(study, path)
     chosen = _choose(study, only)
     try:
         budget_s = parse_duration(time_budget) if time_budget else None
@@ -97,35 +103,84 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
 
 
 def _choose(study: "Study", only: list[str]) -> "list[Series]":
-    """The series that any of the --only texts names; all without one."""
+    """The series that any of the --only texts names, with the cases it names; all without one."""
+    from dataclasses import replace
+
     from longca.cases import study_series
 
     series = study_series(study)
     if not only:
         return series
     wanted = [_parse_only(text) for text in only]
-    chosen = [
-        one
-        for one in series
-        if any(all(str(getattr(one, k)) == v for k, v in keys.items()) for keys in wanted)
-    ]
-    if not chosen:
+
+    def is_wanted(one: "Series", case: "Case") -> bool:
+        values = {key: str(getattr(one, key)) for key in _SERIES_KEYS}
+        values |= {"seqlen": str(case.seqlen), "pass": case.pass_}
+        return any(keys.items() <= values.items() for keys in wanted)
+
+    chosen = [replace(one, cases=tuple(case for case in one.cases if is_wanted(one, case))) for one in series]
+    if not any(one.cases for one in chosen):
         raise LongcaError(
-            f"--only {' --only '.join(only)}: no series of study {study.study} is meant; it has {len(series)}"
+            f"--only {' --only '.join(only)}: no case of study {study.study} is meant; it has {len(series)} series"
         )
-    return chosen
+    return [one for one in chosen if one.cases]
 
 
 def _parse_only(text: str) -> dict[str, str]:
+    from longca.units import parse_tokens
+
+    known = (*_SERIES_KEYS, *_CASE_KEYS)
     keys = {}
     for part in text.split(","):
         key, _, value = part.partition("=")
-        if key not in _SERIES_KEYS:
-            raise LongcaError(f"--only {text}: {unknown_name(key, _SERIES_KEYS, 'key of a series')}")
+        if key not in known:
+            raise LongcaError(f"--only {text}: {unknown_name(key, known, 'key of a series or case')}")
         if not value:
             raise LongcaError(f"--only {text}: {key} has no value; right: key=value, as kernel=sdpa")
-        keys[key] = value
+        try:
+            keys[key] = str(parse_tokens(value)) if key == "seqlen" else value
+        except ValueError as error:
+            raise LongcaError(f"--only {text}: seqlen: {error}") from None
     return keys
+
+
+def compile_(
+    study: Annotated[Path, typer.Option(help="Config file of a study.")],
+    processes: Annotated[int, typer.Option(min=1, help="How many compile at once, on the study's device.")],
+    only: Only = None,
+) -> None:
+    """Compile a study's kernels many at a time, into their libraries' caches, so that measuring finds them there.
+
+    Nothing is timed, checked or recorded. For a GPU that is lent by the minute: without it, it waits for compilers.
+    """
+    from rich.console import Console
+
+    from longca.measure.compiling import compile_cases
+    from longca.measure.freezing import refuse_frozen
+    from longca.study.loading import read_study
+
+    read = read_study(study)
+    refuse_frozen(read, study)
+    chosen = _choose(read, only or [])
+    cases = [case for one in chosen for case in one.cases]
+    compile_cases(read, Path("results") / read.study, cases, processes, Console(stderr=True))
+
+
+def freeze(
+    study: Annotated[Path, typer.Option(help="Config file of a study whose series are all measured.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Only draw every mask again and compare it with the records.")
+    ] = False,
+) -> None:
+    """Bring a study's records into the form that a repository keeps: `frozen: true` then makes them inputs."""
+    from longca.measure.freezing import check_masks, freeze_study
+    from longca.study.loading import read_study
+
+    read = read_study(study)
+    results = Path("results") / read.study
+    if not check:
+        freeze_study(read, results)
+    typer.echo(f"{check_masks(read, results)} masks are those of the records")
 
 
 def doctor() -> None:

@@ -23,7 +23,8 @@ class Attention:
     """out, dq [heads, queries, D]; lse [heads, queries], natural logarithm; dk, dv [keys, D], summed over the heads.
 
     `magnitude` is, by tensor and row, the size of the row were the signs of its terms independent (the root of the sum
-    of squares). dq and dk are differences of such terms: of a row that sees one key only their rounding is left.
+    of squares). dq and dk are differences of such terms: of a row that sees one key only their rounding is left. Empty
+    where the attention is a rounded one.
     """
 
     out: torch.Tensor
@@ -57,6 +58,7 @@ def attend(
     dk, dv = torch.zeros_like(k), torch.zeros_like(v)
     # Sums of squares of probabilities and of score gradients' terms, by row and by column.
     p_rows, p_columns, ds_rows, ds_columns = (torch.zeros_like(x) for x in (lse, k[:, 0], lse, k[:, 0]))
+    value_size = _row_size(v)
     step = max(1, _CHUNK_ELEMENTS[q.device.type] // (heads * len(k)))
     for start in range(0, queries, step):
         rows = slice(start, min(start + step, queries))
@@ -79,20 +81,24 @@ def attend(
         dv[columns] += rounding(p).flatten(0, 1).T @ dout_rows.flatten(0, 1)
         delta = (out[:, rows] * dout_rows).sum(-1, keepdim=True)
         dp = dout_rows @ value.T
-        _add_squares(p_rows[:, rows], p_columns[columns], p)
-        # dp and delta are sums of head_dim terms: where those cancel, their rounding does not.
-        typical = _row_size(v) * dout_rows.norm(dim=-1, keepdim=True) * head_dim**-0.5
-        _add_squares(ds_rows[:, rows], ds_columns[columns], p * (dp.abs() + delta.abs() + typical) * scale)
+        if rounded_to is None:
+            _add_squares(p_rows[:, rows], p_columns[columns], p)
+            # dp and delta are sums of head_dim terms: where those cancel, their rounding does not.
+            typical = value_size * dout_rows.norm(dim=-1, keepdim=True) * head_dim**-0.5
+            terms = p * (dp.abs() + delta.abs() + typical) * scale
+            _add_squares(ds_rows[:, rows], ds_columns[columns], terms)
         ds = rounding(p * (dp - delta)) * scale
         dq[:, rows] = rounding(ds @ key)
         dk[columns] += ds.flatten(0, 1).T @ query.flatten(0, 1)
+    if rounded_to is not None:
+        return Attention(out, lse, dq, rounding(dk), rounding(dv), {})
     magnitude = {
-        "out": p_rows.sqrt() * _row_size(v),
+        "out": p_rows.sqrt() * value_size,
         "dq": ds_rows.sqrt() * _row_size(k),
         "dk": ds_columns.sqrt() * _row_size(q),
         "dv": p_columns.sqrt() * _row_size(dout),
     }
-    return Attention(out, lse, dq, rounding(dk), rounding(dv), magnitude)
+    return Attention(out, lse, dq, dk, dv, magnitude)
 
 
 def _add_squares(by_row: torch.Tensor, by_column: torch.Tensor, terms: torch.Tensor) -> None:

@@ -7,6 +7,7 @@ import gc
 import math
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from longca.measure.memory import peak_bytes
 from longca.measure.protocol import Outcome, Request
 from longca.measure.quality import doubts
 from longca.measure.tensors import draw_tensors
-from longca.measure.timing import first_call, time_calls
+from longca.measure.timing import first_call, time_calls, warm_up
 from longca.measure.verify import Verdict, Verifier
 
 
@@ -31,14 +32,20 @@ class Cell:
     """A prepared kernel on its data, with what preparing and compiling took in milliseconds and whether it is right."""
 
     def __init__(
-        self, kernel: Kernel, case: Case, mask: Mask | BlockMap, device: torch.device, gradients: bool
+        self,
+        kernel: Kernel,
+        case: Case,
+        mask: Mask | BlockMap,
+        device: torch.device,
+        gradients: bool,
+        oracles: Path | None,
     ) -> None:
         self.case = case
         other = replace(case, pass_="backward")
         backward = kernel.support.reason_against(other, device.type, _capability(device)) is None
         tensors = draw_tensors(case, device, gradients and backward)
         # Before the kernel has its hands on the data: an oracle of what it wrote there would agree with it.
-        self.verifier = Verifier(case, mask, tensors)
+        self.verifier = Verifier(case, mask, tensors, oracles)
         start = time.perf_counter()
         self.prepared: Prepared = kernel.prepare(case, mask, tensors)
         self.prepare_ms = (time.perf_counter() - start) * 1e3
@@ -46,7 +53,14 @@ class Cell:
             self.prepared.backward = None
         self.first_ms = {"forward": first_call(self.prepared.forward, device)}
         self.flags = ["gradients_unverified"] if backward and not gradients else []
+        start = time.perf_counter()
         self.verdict = self._verify(device)
+        self.verified_for_s = time.perf_counter() - start - self.first_ms.get("backward", 0.0) / 1e3
+
+    @property
+    def prepared_for_s(self) -> float:
+        """Seconds of preparing and of the first calls, which compile."""
+        return (self.prepare_ms + sum(self.first_ms.values())) / 1e3
 
     def _verify(self, device: torch.device) -> Verdict:
         if self.prepared.backward is not None:
@@ -86,12 +100,27 @@ class CellMeasurer:
         if self.missing is not None:
             return Outcome(status="missing", reason=self.missing)
         try:
-            return self._measure(case, request)
+            return self._measure(case, request) if request.repetitions else self._compile(case, request)
         except Exception as error:  # whatever a library raises is the outcome of this case
             return outcome_of(error)
 
+    def _compile(self, case: Case, request: Request) -> Outcome:
+        """Prepare and call each pass the kernel has, and nothing else."""
+        mask = _read_mask(case, request)
+        backward = replace(case, pass_="backward")
+        refused = self.kernel.support.reason_against(backward, self.device.type, _capability(self.device))
+        tensors = draw_tensors(case, self.device, gradients=refused is None)
+        what = self.kernel.prepare(case, mask, tensors)
+        first_call(what.forward, self.device)
+        if what.backward is not None:
+            first_call(what.backward, self.device)
+        return Outcome(status="ok")
+
     def _measure(self, case: Case, request: Request) -> Outcome:
-        cell = self._cell_of(case, request)
+        earlier, cell = self._cell, self._cell_of(case, request)
+        # What both passes share is paid by the first.
+        prepared_for_s = 0.0 if cell is earlier else cell.prepared_for_s
+        verified_for_s = 0.0 if cell is earlier else cell.verified_for_s
         common: dict[str, Any] = {
             "relative_error": cell.verdict.relative_error,
             "backend": cell.prepared.backend,
@@ -99,12 +128,24 @@ class CellMeasurer:
         if cell.verdict.wrong:
             return Outcome(status="wrong", reason=cell.verdict.wrong, **common)
         call = cell.call(case.pass_)
-        before = devices.state(self.device)
-        start = time.monotonic()
-        samples = time_calls(call, self.device, request.warmups, request.repetitions)
-        timed_for_s = time.monotonic() - start
-        after = devices.state(self.device)
-        again = cell.verifier.check(cell.prepared, gradients=case.pass_ == "backward")
+        with ThreadPoolExecutor(max_workers=1) as readings:
+            # The device is read while it warms up and while results are checked: never while calls are timed.
+            reading, start = readings.submit(devices.state, self.device), time.monotonic()
+            repetitions = warm_up(call, self.device, request.warmups, request.repetitions, request.sampling_s)
+            before = reading.result()
+            samples = time_calls(call, self.device, repetitions)
+            timed_for_s = time.monotonic() - start
+            reading = readings.submit(devices.state, self.device)
+            start_of_check = time.monotonic()
+            again = cell.verifier.check(cell.prepared, gradients=case.pass_ == "backward")
+            verified_for_s += time.monotonic() - start_of_check
+            after = reading.result()
+        common |= {
+            "timed_from": start,
+            "timed_for_s": timed_for_s,
+            "prepared_for_s": prepared_for_s,
+            "verified_for_s": verified_for_s,
+        }
         if again.wrong:
             common["relative_error"] = again.relative_error
             return Outcome(status="wrong", reason=f"after it was timed, {again.wrong}", **common)
@@ -120,8 +161,6 @@ class CellMeasurer:
             flags=cell.flags + doubts(samples, before, after),
             peak_tflops=devices.peak_tflops(self.device),
             state={"before": before, "after": after},
-            timed_from=start,
-            timed_for_s=timed_for_s,
             **common,
         )
 
@@ -134,10 +173,15 @@ class CellMeasurer:
         ):
             self._cell = None
             free()
-            path = Path(request.mask_file)
-            mask = load_block_map(path) if case.family == "sparse" else read_mask(path)
-            self._cell = Cell(self.kernel, case, mask, self.device, request.gradients)
+            mask = _read_mask(case, request)
+            oracles = Path(request.oracles) if request.oracles else None
+            self._cell = Cell(self.kernel, case, mask, self.device, request.gradients, oracles)
         return self._cell
+
+
+def _read_mask(case: Case, request: Request) -> Mask | BlockMap:
+    path = Path(request.mask_file)
+    return load_block_map(path) if case.family == "sparse" else read_mask(path)
 
 
 def _capability(device: torch.device) -> tuple[int, int] | None:

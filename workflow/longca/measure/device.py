@@ -46,6 +46,7 @@ def describe(device: torch.device) -> dict[str, Any]:
         return common
     major, minor = torch.cuda.get_device_capability(device)
     return common | {
+        "gpu_uuid": str(torch.cuda.get_device_properties(device).uuid),
         "compute_capability": f"{major}.{minor}",
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),

@@ -6,9 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from longca.cases import Case
 from longca.errors import LongcaError
+from longca.files import write_atomically
 from longca.measure.protocol import PROTOCOL_VERSION
-from longca.measure.record import Record, parse_record
+from longca.measure.record import Record, parse_record, read_keyed_records
 
 
 def case_key(
@@ -26,14 +28,23 @@ class Journal:
         """Read what is there. A torn last line is cut off; any other line that cannot be read raises LongcaError."""
         self.path = path
         self._records: dict[str, Record] = {}
+        self._cases: set[Case] = set()
         path.parent.mkdir(parents=True, exist_ok=True)
         content = path.read_bytes() if path.exists() else b""
         whole, newline, torn = content.rpartition(b"\n")
         for number, line in enumerate(whole.split(b"\n") if newline else [], 1):
             key, record = _parse(line, f"{path}:{number}")
-            self._records[key] = record
+            self._add(key, record)
         if torn:
             os.truncate(path, len(content) - len(torn))
+
+    def keys(self) -> dict[str, Record]:
+        """Every key with its record."""
+        return dict(self._records)
+
+    def knows(self, case: Case) -> bool:
+        """Whether any line is of this case, under whatever key."""
+        return case in self._cases
 
     def get(self, key: str) -> Record | None:
         """The record measured under `key`, or None."""
@@ -41,12 +52,28 @@ class Journal:
 
     def append(self, key: str, record: Record) -> None:
         """Add a record; it is on disk when this returns."""
-        line = json.dumps({"key": key} | json.loads(record.to_line())) + "\n"
         with self.path.open("ab") as file:
-            file.write(line.encode())
+            file.write(_line(key, record).encode())
             file.flush()
             os.fsync(file.fileno())
+        self._add(key, record)
+
+    def _add(self, key: str, record: Record) -> None:
         self._records[key] = record
+        self._cases.add(record.case)
+
+
+def thaw_journal(path: Path, records_file: Path) -> None:
+    """Make a journal that is not there from records that carry their keys: those of a frozen study."""
+    if path.exists() or not records_file.exists():
+        return
+    keyed = [(key, record) for key, record in read_keyed_records(records_file) if key is not None]
+    if keyed:
+        write_atomically(path, "".join(_line(key, record) for key, record in keyed))
+
+
+def _line(key: str, record: Record) -> str:
+    return json.dumps({"key": key} | json.loads(record.to_line())) + "\n"
 
 
 def _parse(line: bytes, source: str) -> tuple[str, Record]:

@@ -29,6 +29,13 @@ def case_mask(study: Study, results: Path, case: Case) -> Mask | BlockMap:
     return mask
 
 
+def drawn_digest(study: Study, results: Path, case: Case) -> str:
+    """The digest of a case's mask or map as the study draws it, whatever lies in its file."""
+    return (
+        _drawn_blocks(study, case).digest if case.family == "sparse" else _draw(study, results, case).digest
+    )
+
+
 def _check_drawn(path: Path, found: Mask | BlockMap, right: dict[str, Any]) -> None:
     """Raise LongcaError where a file holds another draw than the study's."""
     for name, value in right.items():
@@ -57,11 +64,15 @@ def _draw(study: Study, results: Path, case: Case) -> Mask:
 _drawn_map = lru_cache(maxsize=1)(draw_block_map)
 
 
-def _block_map(study: Study, path: Path, case: Case) -> BlockMap:
+def _drawn_blocks(study: Study, case: Case) -> BlockMap:
     assert case.block is not None and case.density_nominal is not None
-    drawn = _drawn_map(
+    return _drawn_map(
         case.pattern, case.seqlen, case.block, case.density_nominal, case.kv_heads, study.seed, case.sample
     )
+
+
+def _block_map(study: Study, path: Path, case: Case) -> BlockMap:
+    drawn = _drawn_blocks(study, case)
     if not path.exists():
         save_block_map(drawn, path)
     blocks = load_block_map(path)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 # Raise this when a change of timing, memory or verification makes earlier measurements mean something else.
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 
 class _Message(BaseModel):
@@ -33,7 +33,11 @@ class Loaded(_Message):
 
 
 class Request(_Message):
-    """Measure one case on the mask or map in `mask_file`; without `gradients` a forward is checked by out alone."""
+    """Measure one case on the mask or map in `mask_file`; without `gradients` a forward is checked by out alone.
+
+    Without `repetitions` it is compiled only: prepared and called once. sampling_s: how long calls are timed, see
+    timing.warm_up. oracles: the folder of verify.Verifier.
+    """
 
     number: int
     gradients: bool
@@ -41,6 +45,8 @@ class Request(_Message):
     mask_file: str
     warmups: int
     repetitions: int
+    sampling_s: float | None = None
+    oracles: str | None = None
 
 
 class Outcome(_Message):
@@ -61,10 +67,15 @@ class Outcome(_Message):
     backend: str | None = None
     flags: list[str] = Field(default_factory=list)
     peak_tflops: float | None = None
+    # The columns of context parallel alone.
+    parallel: dict[str, Any] = Field(default_factory=dict)
     state: dict[str, Any] = Field(default_factory=dict)
     # When the timed calls began (seconds of the machine's monotonic clock) and how long they took.
     timed_from: float | None = None
     timed_for_s: float = 0.0
+    # What this case paid of the cell that its passes share.
+    prepared_for_s: float = 0.0
+    verified_for_s: float = 0.0
 
 
 Answer = Annotated[Ready | Loaded | Outcome, Field(discriminator="kind")]

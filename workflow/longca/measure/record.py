@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from longca.arrangement import Arrangement
 from longca.cases import Case
 from longca.errors import LongcaError
+from longca.measure.environments import resolve
 from longca.parallel.topology import Topology
 
 Status = Literal["ok", "unsupported", "missing", "out_of_memory", "wrong", "fallback", "crashed", "timeout"]
@@ -171,8 +172,25 @@ def parse_record(line: str, source: str) -> Record:
 
 def read_records(path: Path) -> list[Record]:
     """The records of a file, one a line. Raises LongcaError naming file, line and key."""
+    return [record for _, record in read_keyed_records(path)]
+
+
+def read_keyed_records(path: Path) -> list[tuple[str | None, Record]]:
+    """The records of a file, each with its journal's key where the line carries one: those of a frozen study do."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise LongcaError(f"{path}: cannot be read: {error}") from error
-    return [parse_record(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+    return [_parse_line(line, path, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def _parse_line(line: str, path: Path, source: str) -> tuple[str | None, Record]:
+    if '"digest"' not in line:
+        return None, parse_record(line, source)
+    try:
+        columns = json.loads(line)
+        columns["environment"] = resolve(columns["environment"], path, source)
+        key = columns.pop("key", None)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LongcaError(f"{source}: is no record ({error})") from error
+    return key, parse_record(json.dumps(columns), source)

@@ -1,11 +1,14 @@
-"""Measuring many series: one session a kernel, one timing at a time on a device, within one budget."""
+"""Measuring many series: grid by grid, one session a kernel, one timing at a time on a device, within one budget."""
 
+import contextlib
 import os
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -13,14 +16,29 @@ import psutil
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from longca.cases import Series
+from longca.cases import Series, grid_series, study_series
 from longca.errors import LongcaError
 from longca.measure.budget import NO_LIMIT, Budget
+from longca.measure.controls import Controls
+from longca.measure.device_probe import has_gpu
 from longca.measure.record import STATUSES, Record
 from longca.measure.series import Progress, SeriesRunner
 from longca.measure.session import KernelSession
 from longca.names import unknown_name
 from longca.study.model import Study
+
+# So many next kernels' workers import their libraries while one measures on a GPU. Their processors are not what is
+# timed there; on a CPU nothing runs beside a measurement.
+_AHEAD_ON_GPU = 3
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A session's work: the parts of series, all of one kernel, that one grid of the config asks for first."""
+
+    family: str
+    kernel: str
+    parts: tuple[Series, ...]
 
 
 def measure_series(
@@ -31,18 +49,62 @@ def measure_series(
     retry: frozenset[str],
     console: Console,
 ) -> None:
-    """Measure every series into `results`, resuming. Raises LongcaError, and OutOfBudgetError where the budget ends."""
+    """Measure the cases of `series` into `results`, resuming; a series may have some of its cases in the study.
+
+    Raises LongcaError, and OutOfBudgetError where the budget ends.
+    """
     for status in retry:
         if status not in STATUSES:
             raise LongcaError(f"--retry: {unknown_name(status, STATUSES, 'status')}")
     budget = Budget.of(budget_s)
     started = _process_start()
-    in_order = sorted(series, key=lambda one: (one.family, one.kernel))
-    for (family, kernel), of_kernel in groupby(in_order, key=lambda one: (one.family, one.kernel)):
-        with timing_lock(budget), KernelSession(family, kernel, study.measure, budget) as session:
-            for one in of_kernel:
-                SeriesRunner(study, results, one, retry, started).run(session, budget, _printer(one, console))
-                started = time.monotonic()
+    whole = {one.name: one for one in study_series(study)}
+    with tempfile.TemporaryDirectory(prefix="longca-") as oracles:
+        controls = Controls(study, results, budget, Path(oracles))
+        for turn, session in _sessions(study, turns(study, series), budget, Path(oracles)):
+            with timing_lock(budget), session:
+                environment = session.opened.environment
+                asked = time.monotonic()
+                session.control = controls.current(environment)
+                control_s = time.monotonic() - asked
+                for part in turn.parts:
+                    one = whole[part.name]
+                    runner = SeriesRunner(study, results, one, retry, started)
+                    runner.job.control_s, control_s = control_s, 0.0
+                    runner.run(session, budget, printer(one, console), part.cases)
+                    started = time.monotonic()
+
+
+def turns(study: Study, series: Sequence[Series]) -> list[Turn]:
+    """The turns of the cases of `series`: in the order of the grids, within one in the order of its kernels.
+
+    Where a kernel's turns follow each other, they are one.
+    """
+    wanted = {case for one in series for case in one.cases}
+    parts = [
+        replace(part, cases=tuple(case for case in part.cases if case in wanted))
+        for grid in grid_series(study)
+        for part in grid
+    ]
+    by_kernel = groupby((part for part in parts if part.cases), key=lambda part: (part.family, part.kernel))
+    return [Turn(*kernel, tuple(of_kernel)) for kernel, of_kernel in by_kernel]
+
+
+def _sessions(
+    study: Study, todo: Sequence[Turn], budget: Budget, oracles: Path
+) -> Iterator[tuple[Turn, KernelSession]]:
+    """Each turn with its session; on a GPU, those of the next turns have started."""
+    device = study.measure.device
+    ahead = _AHEAD_ON_GPU if device == "cuda" or (device == "auto" and has_gpu()) else 0
+    started: deque[tuple[Turn, KernelSession]] = deque()
+    with contextlib.ExitStack() as open_sessions:
+        for turn in todo:
+            session = KernelSession(turn.family, turn.kernel, study.measure, budget, oracles)
+            started.append((turn, open_sessions.enter_context(session)))
+            if len(started) > ahead:
+                yield started.popleft()
+        while started:
+            yield started.popleft()
 
 
 @contextmanager
@@ -79,7 +141,7 @@ def _process_start() -> float:
     return time.monotonic() - (time.time() - psutil.Process().create_time())
 
 
-def _printer(series: Series, console: Console) -> Progress:
+def printer(series: Series, console: Console) -> Progress:
     def show(number: int, record: Record, kept: bool) -> None:
         what = f"{record.tflops:.3g} TFLOP/s" if record.tflops is not None else record.reason or ""
         note = ", kept" if kept else ""

@@ -3,15 +3,17 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from longca.cases import Series
+from longca.cases import Case, Series
 from longca.files import write_atomically
+from longca.masks.blocks import BlockMap
+from longca.masks.mask import Mask
 from longca.measure.budget import Budget, OutOfBudgetError
-from longca.measure.journal import Journal, case_key
+from longca.measure.journal import Journal, case_key, thaw_journal
 from longca.measure.lock import JournalLock
 from longca.measure.masks import case_mask
 from longca.measure.record import Record
@@ -21,13 +23,21 @@ from longca.study.model import Study
 
 @dataclass
 class Job:
-    """How a run of `longca measure` on one series spent its time: a line of jobs/<series>.jsonl."""
+    """How a run of `longca measure` on one series spent its time: a line of jobs/<series>.jsonl.
+
+    importing_s: waiting for workers to start; preparing_s: preparing and compiling; verifying_s: the oracle and what is
+    compared with it; measuring_s: warming up and timing; control_s: measuring the run's control.
+    """
 
     series: str
     started_at: str
     wall_s: float = 0.0
     to_first_measurement_s: float | None = None
+    importing_s: float = 0.0
+    preparing_s: float = 0.0
+    verifying_s: float = 0.0
     measuring_s: float = 0.0
+    control_s: float = 0.0
     measured_cases: int = 0
     kept_cases: int = 0
 
@@ -53,48 +63,89 @@ class SeriesRunner:
         self.journal_file = results / "journals" / series.name.with_suffix(".jsonl")
         self.records_file = results / "records" / series.name.with_suffix(".jsonl")
         self.job = Job(str(series.name), datetime.now(UTC).isoformat(timespec="seconds"))
+        # Both passes have one mask, and a long one takes a while to draw.
+        self._mask: tuple[Path, Mask | BlockMap] | None = None
 
-    def run(self, session: KernelSession, budget: Budget, progress: Progress) -> None:
-        """Measure what the journal does not hold and write the records file. Raises OutOfBudgetError, LongcaError."""
+    def run(
+        self,
+        session: KernelSession,
+        budget: Budget,
+        progress: Progress,
+        cases: Sequence[Case] | None = None,
+    ) -> None:
+        """Measure what the journal does not hold of `cases` (None: of all), and write the records file.
+
+        There is one once every case of the series is in the journal, and none before: an earlier one, of a smaller
+        grid, would be read as this series' whole. Raises OutOfBudgetError, LongcaError.
+        """
+        wanted = self.series.cases if cases is None else cases
         try:
             with JournalLock(self.journal_file, budget):
+                thaw_journal(self.journal_file, self.records_file)
                 journal = Journal(self.journal_file)
-                cases = range(len(self.series.cases))
-                records = [self._record(index, session, journal, budget, progress) for index in cases]
-                write_atomically(self.records_file, "".join(record.to_line() + "\n" for record in records))
+                found = {case: self._record(case, session, journal, budget, progress) for case in wanted}
+                self._write_records(self._whole(found, session, journal))
         except OutOfBudgetError:
-            # Records of an earlier, smaller grid would be read as this series' whole.
-            self.records_file.unlink(missing_ok=True)
+            self._write_records(None)
             raise
         finally:
+            self.job.importing_s = session.take_importing_s()
             self.job.wall_s = time.monotonic() - self.started
             self._write_job()
 
+    def _write_records(self, records: list[Record] | None) -> None:
+        if records is None:
+            self.records_file.unlink(missing_ok=True)
+        else:
+            write_atomically(self.records_file, "".join(record.to_line() + "\n" for record in records))
+
+    def _whole(
+        self, found: dict[Case, Record], session: KernelSession, journal: Journal
+    ) -> list[Record] | None:
+        """The records of all cases of the series in their order, or None where one is still to be measured."""
+        rest = [case for case in self.series.cases if case not in found]
+        if not all(map(journal.knows, rest)):
+            return None
+        for case in rest:
+            kept = journal.get(self._key(case, session))
+            if kept is None:
+                return None
+            found[case] = kept
+        return [found[case] for case in self.series.cases]
+
     def _record(
-        self, index: int, session: KernelSession, journal: Journal, budget: Budget, progress: Progress
+        self, case: Case, session: KernelSession, journal: Journal, budget: Budget, progress: Progress
     ) -> Record:
-        case = self.series.cases[index]
-        mask = case_mask(self.study, self.results, case)
-        protocol = {"warmups": session.protocol.warmups, "repetitions": session.protocol.repetitions}
-        key = case_key(
-            case.columns(), mask.digest, session.fingerprint, protocol, session.environment["device"]
-        )
+        number = self.series.cases.index(case) + 1
+        key = self._key(case, session)
         kept = journal.get(key)
         if kept is not None and kept.status not in self.retry:
             self.job.kept_cases += 1
-            progress(index + 1, kept, True)
+            progress(number, kept, True)
             return kept
         timeout_s = budget.left(session.protocol.case_timeout)
-        record, outcome = session.measure(case, mask, self.results / case.mask_file, timeout_s)
+        mask_file = self.results / case.mask_file
+        record, outcome = session.measure(case, self._case_mask(case), mask_file, timeout_s)
         if record.status == "timeout" and timeout_s < session.protocol.case_timeout:
             raise OutOfBudgetError  # it was the budget that ended, not the case's own time
         if outcome.timed_from is not None and self.job.to_first_measurement_s is None:
             self.job.to_first_measurement_s = outcome.timed_from - self.started
+        self.job.preparing_s += outcome.prepared_for_s
+        self.job.verifying_s += outcome.verified_for_s
         self.job.measuring_s += outcome.timed_for_s
         self.job.measured_cases += 1
         journal.append(key, record)
-        progress(index + 1, record, False)
+        progress(number, record, False)
         return record
+
+    def _key(self, case: Case, session: KernelSession) -> str:
+        mask, device = self._case_mask(case), session.environment["device"]
+        return case_key(case.columns(), mask.digest, session.fingerprint, session.protocol.sampling, device)
+
+    def _case_mask(self, case: Case) -> Mask | BlockMap:
+        if self._mask is None or self._mask[0] != case.mask_file:
+            self._mask = case.mask_file, case_mask(self.study, self.results, case)
+        return self._mask[1]
 
     def _write_job(self) -> None:
         path = self.results / "jobs" / self.series.name.with_suffix(".jsonl")

@@ -12,6 +12,8 @@ _CPU_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 # About 1 ms at 2 GHz: the host runs ahead of the device, so that a slow launch does not read as a slow kernel. With a
 # fifth of that, kernels of several launches on short sequences were seen to scatter on an H200.
 _HEAD_START_CYCLES = 2_000_000
+# However long a call takes, it is timed so often at least.
+FEWEST_SAMPLES = 5
 
 
 def first_call(call: Callable[[], object], device: torch.device) -> float:
@@ -23,12 +25,29 @@ def first_call(call: Callable[[], object], device: torch.device) -> float:
     return (time.perf_counter() - start) * 1e3
 
 
-def time_calls(
-    call: Callable[[], object], device: torch.device, warmups: int, repetitions: int
-) -> list[float]:
-    """Milliseconds of each of `repetitions` calls, after `warmups`; caches are flushed between, outside the time."""
+def warm_up(
+    call: Callable[[], object], device: torch.device, warmups: int, repetitions: int, sampling_s: float | None
+) -> int:
+    """Call `warmups` times; how often to time the call then: `repetitions`, or what `sampling_s` seconds allow.
+
+    Where warm-ups alone take longer than that, one is enough.
+    """
+    if sampling_s is None:
+        for _ in range(warmups):
+            call()
+        return repetitions
+    spent_s = usual_s = 0.0
     for _ in range(warmups):
-        call()
+        usual_s = first_call(call, device) / 1e3
+        spent_s += usual_s
+        if spent_s > sampling_s:
+            break
+    affordable = int(sampling_s / usual_s) if usual_s else repetitions
+    return min(repetitions, max(FEWEST_SAMPLES, affordable))
+
+
+def time_calls(call: Callable[[], object], device: torch.device, repetitions: int) -> list[float]:
+    """Milliseconds of each of `repetitions` calls; caches are flushed between them, outside the time."""
     return _time_cuda(call, device, repetitions) if device.type == "cuda" else _time_cpu(call, repetitions)
 
 

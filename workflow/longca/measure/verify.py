@@ -8,14 +8,16 @@ rows and in each row; a mask one column off errs far more.
 import sys
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import torch
 
 from longca.cases import Case
 from longca.kernels.interface import Prepared, Tensors, from_layout
-from longca.kernels.oracle import Attention, attend, kept_rows
+from longca.kernels.oracle import kept_rows
 from longca.masks.blocks import BlockMap
 from longca.masks.mask import Mask
+from longca.measure.truth import Shared, Truth, find_truth
 
 GRADIENTS = ("dq", "dk", "dv")
 # Multiples of the rounding cost a kernel may err by: over all rows, and in any one row. On rows of few cells, where
@@ -36,29 +38,27 @@ class Verdict:
 class Verifier:
     """The oracle of one cell of the grid, on a copy of its data, computed once for both passes."""
 
-    def __init__(self, case: Case, mask: Mask | BlockMap, tensors: Tensors) -> None:
+    def __init__(
+        self, case: Case, mask: Mask | BlockMap, tensors: Tensors, oracles: Path | None = None
+    ) -> None:
+        """`oracles`: a folder where kernels of one run share what the oracle took long for."""
         # The last group: an offset that wraps around and a head that reads its neighbour's keys both show there.
         self.group = slice(case.q_heads - case.q_heads // case.kv_heads, case.q_heads)
         self.kv_head = case.kv_heads - 1
-        shared = (
-            tensors.q[self.group],
-            tensors.k[self.kv_head],
-            tensors.v[self.kv_head],
-            tensors.dout[self.group],
+        self._data = (
+            tensors.q[self.group].clone(),
+            tensors.k[self.kv_head].clone(),
+            tensors.v[self.kv_head].clone(),
+            tensors.dout[self.group].clone(),
         )
-        self._q, self._k, self._v, self._dout = (tensor.clone() for tensor in shared)
         self._kept = kept_rows(mask, self.kv_head, tensors.q.device)
+        self._shared = None if oracles is None else Shared(oracles, f"{mask.digest} {self.kv_head}")
         self.dtype = tensors.q.dtype
 
     @cached_property
-    def exact(self) -> Attention:
-        """The group's attention in float64."""
-        return attend(self._q, self._k, self._v, self._dout, self._kept)
-
-    @cached_property
-    def rounded(self) -> Attention:
-        """The same, rounded to the case's dtype where kernels round."""
-        return attend(self._q, self._k, self._v, self._dout, self._kept, rounded_to=self.dtype)
+    def truth(self) -> Truth:
+        """The group's attention in float64, and what the case's dtype costs where kernels round."""
+        return find_truth(self._data, self._kept, self.dtype, self._shared)
 
     def check(self, what: Prepared, gradients: bool) -> Verdict:
         """Run the kernel's forward, and its backward where `gradients`, and compare."""
@@ -77,14 +77,13 @@ class Verifier:
 
     def _compare(self, name: str, result: torch.Tensor) -> tuple[float | None, str | None]:
         """Relative error of a tensor, and the complaint over the budget. A result that is not finite has no error."""
-        exact, magnitude = getattr(self.exact, name), self.exact.magnitude[name]
+        exact, cost, magnitude = self.truth.exact[name], self.truth.cost[name], self.truth.magnitude[name]
         if result.shape != exact.shape:
             return None, f"has shape {tuple(result.shape)}, right: {tuple(exact.shape)}"
         result = result.double()
         if not result.isfinite().all():
             return None, "is not finite"
-        differences = (result - exact, getattr(self.rounded, name) - exact, exact)
-        error, cost, size = (tensor.norm(dim=-1) for tensor in differences)
+        error, size = (tensor.norm(dim=-1) for tensor in (result - exact, exact))
         summation = _SUMMATION * (_rms(size) + _rms(magnitude))
         reference = _rms(size) if _rms(size) > summation else max(_rms(magnitude), sys.float_info.min)
         relative = _rms(error) / reference

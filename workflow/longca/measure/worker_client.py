@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import cached_property
 from types import TracebackType
 from typing import TypeVar
 
@@ -32,12 +33,15 @@ class WorkerLostError(Exception):
 
 
 class Worker:
-    """A worker process of one kernel. Use as a context manager: leaving it ends the process and its children."""
+    """A worker process of one kernel. Use as a context manager: leaving it ends the process and its children.
+
+    It starts at once and imports its library by itself, whether or not it is waited for.
+    """
 
     def __init__(
         self, family: str, kernel: str, device: str, threads: int | None, start_timeout_s: float
     ) -> None:
-        self._start_timeout_s = start_timeout_s
+        self.start_timeout_s = start_timeout_s
         environment = worker_environment(kernel)
         if threads is not None:
             environment |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
@@ -53,17 +57,16 @@ class Worker:
         )
         self._answers: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
-        try:
-            self.ready = self._expect(Ready, self._start_timeout_s)
-        except WorkerLostError:
-            raise  # and closed
-        except BaseException:
-            self.close()
-            raise
+
+    @cached_property
+    def ready(self) -> Ready:
+        """Where it runs; waited for. Raises WorkerLostError where it does not come so far."""
+        return self._expect(Ready, self.start_timeout_s)
 
     def load(self) -> Loaded:
         """What came of importing the kernel's library; asked for once. Raises WorkerLostError where it was killed."""
-        return self._expect(Loaded, self._start_timeout_s)
+        _ = self.ready  # which comes first
+        return self._expect(Loaded, self.start_timeout_s)
 
     def measure(self, request: Request, timeout_s: float) -> Outcome:
         """The outcome of one case. Raises WorkerLostError where none came; the worker is then closed."""

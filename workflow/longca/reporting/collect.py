@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from longca.cases import Case, Series, study_series
 from longca.errors import LongcaError
+from longca.measure.controls import ControlFlags, read_controls
 from longca.measure.record import Record, read_records
 from longca.reporting.names import results_of
 from longca.study.model import Study
@@ -21,7 +22,8 @@ class CaseRecord(NamedTuple):
 def collect(study: Study, family: str, partial: bool = False) -> list[CaseRecord]:
     """Every case of a family's grid with its record, in the order of the config.
 
-    A line of a record file that is no case of the grid is left out: tables are of the grid.
+    A line of a record file that is no case of the grid is left out: tables are of the grid. Where the study has a
+    control, the doubt it casts on a record stands in its flags.
 
     Raises:
         LongcaError: naming file (and line) where a file is empty, has a bad line or a case twice, where
@@ -33,7 +35,12 @@ def collect(study: Study, family: str, partial: bool = False) -> list[CaseRecord
         if series.family == family:
             collected += _read_series(results_of(study) / "records" / f"{series.name}.jsonl", series, partial)
     _check_masks(collected)
-    return collected
+    return _with_control_doubts(study, collected) if study.measure.control else collected
+
+
+def _with_control_doubts(study: Study, collected: list[CaseRecord]) -> list[CaseRecord]:
+    flags = ControlFlags(read_controls(results_of(study)))
+    return [CaseRecord(case, file, record and flags.on(record)) for case, file, record in collected]
 
 
 def _read_series(file: Path, series: Series, partial: bool) -> list[CaseRecord]:

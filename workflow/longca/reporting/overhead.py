@@ -16,14 +16,18 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class Job(BaseModel):
-    """One run of `longca measure` on a series; to_first_measurement_s is None where it measured nothing."""
+    """One run of `longca measure` on a series: see measure.series.Job."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     series: str
     started_at: str
     wall_s: _Seconds
     to_first_measurement_s: _Seconds | None
+    importing_s: _Seconds = 0.0
+    preparing_s: _Seconds = 0.0
+    verifying_s: _Seconds = 0.0
     measuring_s: _Seconds
+    control_s: _Seconds = 0.0
     measured_cases: _Count
     kept_cases: _Count
 
@@ -65,11 +69,27 @@ def _costs(jobs: Sequence[Job]) -> list[str]:
     return [
         f"{_jobs(len(jobs))}, {idle} without a case to time, measured {measured} cases. "
         f"They took {wall:.0f} s of wall time, {sum(job.measuring_s for job in jobs) / wall:.0%} of it measuring.",
+        _after_start(jobs, wall),
         f"From a job's start to its first measurement: {_median(starts):.1f} s at the median, "
         f"{slowest[0]:.1f} s at worst ({slowest[1]}).",
         f"Share of a job's wall time spent measuring: {_median(shares):.0%} at the median, "
         f"{least[0]:.0%} at worst ({least[1]}).",
     ]
+
+
+def _after_start(jobs: Sequence[Job], wall: float) -> str:
+    """What is left of the wall time when libraries are there and kernels compiled, and the share spent measuring."""
+    importing, preparing, verifying, measuring, control = (
+        sum(getattr(job, name) for job in jobs)
+        for name in ("importing_s", "preparing_s", "verifying_s", "measuring_s", "control_s")
+    )
+    left = wall - importing - preparing - control
+    share = f"{measuring / left:.0%}" if left > 0 else "none"
+    return (
+        f"Starting workers and importing libraries took {importing:.0f} s, preparing and compiling {preparing:.0f} s, "
+        f"controls {control:.0f} s. Of the {left:.0f} s left, {share} went into measuring; "
+        f"checking results took {verifying:.0f} s."
+    )
 
 
 def _jobs(number: int) -> str:

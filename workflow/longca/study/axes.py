@@ -71,6 +71,27 @@ class Names(GroupedMetadata):
         return tuple(value)
 
 
+@dataclass(frozen=True)
+class Name(GroupedMetadata):
+    """On a text: one name out of `allowed()`; open_ended as in Names."""
+
+    allowed: Callable[[], Sequence[str]]
+    what: str
+    open_ended: bool = False
+
+    def __iter__(self) -> Iterator[object]:
+        yield AfterValidator(self._known)
+        if not self.open_ended:
+            yield WithJsonSchema({"enum": list(self.allowed())})
+
+    def _known(self, name: str) -> str:
+        if name not in self.allowed():
+            raise ValueError(unknown_name(name, self.allowed(), self.what))
+        return name
+
+
+DenseKernel = Annotated[str, Name(lambda: kernel_names("dense"), "dense kernel", open_ended=True)]
+Pattern = Annotated[str, Name(lambda: tuple(PATTERNS), "pattern")]
 Patterns = Annotated[tuple[str, ...], Names(lambda: tuple(PATTERNS), "pattern")]
 SparsePatterns = Annotated[tuple[str, ...], Names(lambda: DYNAMIC_PATTERNS, "block-sparse pattern")]
 Mechanisms = Annotated[tuple[str, ...], Names(lambda: tuple(MECHANISMS), "mechanism")]

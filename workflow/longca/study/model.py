@@ -8,10 +8,10 @@ from longca.data.corpus import Corpus, check_dataset_name
 from longca.data.histogram import PUBLISHED
 from longca.data.packing import AUTO, LONG_SUFFIX
 from longca.names import unknown_name
-from longca.study.axes import Count, DatasetName, Strict
+from longca.study.axes import Count, DatasetName, DenseKernel, DType, Pattern, Strict
 from longca.study.context_parallel import ContextParallelGrid
 from longca.study.grids import DenseGrid, OneOrSeveral, SparseGrid
-from longca.study.units import OPTIONAL_DURATION_SCHEMA, Duration
+from longca.study.units import OPTIONAL_DURATION_SCHEMA, Duration, HeadsField, Tokens
 
 
 class MaskParameters(Strict):
@@ -23,6 +23,25 @@ class MaskParameters(Strict):
     """first tokens that see all and are seen by all"""
     block: Count = 1024
     """tokens a block of block_causal_document"""
+
+
+class Control(Strict):
+    """A dense forward measured on every card, at the start of a run and again in a long one, so that runs compare."""
+
+    kernel: DenseKernel
+    """a dense kernel that every machine of the study has"""
+    pattern: Pattern = "full"
+    """a static pattern"""
+    seqlen: Tokens
+    """tokens of its sequence"""
+    heads: HeadsField
+    """query heads - key-value heads, as `64-8`"""
+    head_dim: Count = 128
+    """elements a head"""
+    dtype: DType = "bfloat16"
+    """of q, k and v"""
+    every: Annotated[Duration, Field(json_schema_extra={"default": "5m"})] = 300.0
+    """a control this old on its card is measured again before the next kernel; s, m or h"""
 
 
 class Protocol(Strict):
@@ -40,6 +59,8 @@ class Protocol(Strict):
     """the longest a case may take, preparing and verifying it included; s, m or h"""
     threads: Count | None = None
     """CPU threads of a case; all cores where it is left out"""
+    control: Control | None = None
+    """a cell by which runs and cards are compared; none is measured where it is left out"""
 
     @property
     def sampling(self) -> dict[str, int | float]:
@@ -53,6 +74,8 @@ class Study(Strict):
 
     study: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     """name; results go to results/<name>/"""
+    frozen: bool = False
+    """its records are inputs, kept in the repository: nothing of it is drawn or measured again"""
     seed: Annotated[int, Field(ge=0)] = 42
     """of every draw: documents, masks, block maps"""
     datasets: dict[DatasetName, Corpus] = Field(default_factory=dict)

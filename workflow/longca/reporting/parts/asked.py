@@ -17,6 +17,6 @@ def asked(data: ReportData) -> dict[str, Any]:
             .strip()
             .removesuffix("\n...")
             for name, value in sections.items()
-            if name != "study" and value != {}
+            if name != "study" and value not in ({}, [])
         }
     }

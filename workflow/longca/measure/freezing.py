@@ -1,0 +1,98 @@
+"""Freezing a study: its records in a form small enough for a repository, from which everything else is made again.
+
+Lines keep every column. samples_ms keep four digits, the environment is kept once (environments.py), a control's doubt
+stands in `flags`, and each line carries its journal's key, so that a study no longer frozen goes on measuring from it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from longca.cases import Series, study_series
+from longca.errors import LongcaError
+from longca.files import write_atomically
+from longca.measure.controls import ControlFlags, read_controls
+from longca.measure.environments import digest_of, environment_file, shorten
+from longca.measure.journal import Journal
+from longca.measure.masks import drawn_digest
+from longca.measure.record import Record, read_keyed_records
+from longca.study.model import Study
+
+
+def refuse_frozen(study: Study, config: Path) -> None:
+    """Raise LongcaError where a study's records are inputs."""
+    if study.frozen:
+        raise LongcaError(
+            f"{config}: study {study.study} is frozen: its records are inputs, nothing of it is measured; "
+            "right: frozen: false, which goes on from them"
+        )
+
+
+def freeze_study(study: Study, results: Path) -> None:
+    """Rewrite every record file of a study in its frozen form. Raises LongcaError where a series lacks records."""
+    flags = ControlFlags(read_controls(results)) if study.measure.control else None
+    whole = [(one, _read_whole(results, one)) for one in study_series(study)]
+    for series, keyed in whole:
+        _freeze(results, series, keyed, flags)
+
+
+def _read_whole(results: Path, series: Series) -> list[tuple[str | None, Record]]:
+    file = _records_file(results, series)
+    if not file.exists():
+        raise LongcaError(f"{file}: is not there; right: measure the series, then freeze the study")
+    keyed = read_keyed_records(file)
+    missing = set(series.cases) - {record.case for _, record in keyed}
+    if missing:
+        raise LongcaError(
+            f"{file}: lacks {len(missing)} cases; right: measure the series, then freeze the study"
+        )
+    return keyed
+
+
+def _freeze(
+    results: Path, series: Series, keyed: list[tuple[str | None, Record]], flags: ControlFlags | None
+) -> None:
+    journal = results / "journals" / series.name.with_suffix(".jsonl")
+    keys = Journal(journal).keys() if journal.exists() else {}
+    lines = []
+    for key, record in keyed:
+        found = key or next((name for name, measured in keys.items() if measured == record), None)
+        columns, shared = _frozen(flags.on(record) if flags else record)
+        file = environment_file(results, digest_of(shared))
+        if not file.exists():
+            write_atomically(file, json.dumps(shared, indent=1) + "\n")
+        line = ({"key": found} if found else {}) | columns
+        lines.append(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
+    write_atomically(_records_file(results, series), "".join(lines))
+
+
+def _frozen(record: Record) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A record's columns in their frozen form, and the environment they refer to."""
+    columns = json.loads(record.to_line())
+    if columns["samples_ms"] is not None:
+        columns["samples_ms"] = [float(f"{sample:.4g}") for sample in columns["samples_ms"]]
+    columns["environment"], shared = shorten(columns["environment"])
+    return columns, shared
+
+
+def check_masks(study: Study, results: Path) -> int:
+    """Draw every mask and map of a study again, in memory; how many there are.
+
+    Raises LongcaError naming the first record whose digest is another.
+    """
+    digests: dict[Path, str] = {}
+    for series in study_series(study):
+        file = _records_file(results, series)
+        for number, (_, record) in enumerate(read_keyed_records(file), 1):
+            mask_file = record.case.mask_file
+            if mask_file not in digests:
+                digests[mask_file] = drawn_digest(study, results, record.case)
+            if record.mask_digest != digests[mask_file]:
+                raise LongcaError(
+                    f"{file}:{number}: mask_digest is {record.mask_digest}, the study draws {digests[mask_file]}"
+                )
+    return len(digests)
+
+
+def _records_file(results: Path, series: Series) -> Path:
+    return results / "records" / series.name.with_suffix(".jsonl")
