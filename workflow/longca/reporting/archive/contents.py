@@ -63,10 +63,13 @@ def result_files(study: Study) -> list[Path]:
 
 
 def side_files(study: Study) -> list[Path]:
-    """What measuring left beside the records and no rule declares: environments, and the accounts of jobs."""
-    names = [f"jobs/{one.name}.jsonl" for one in study_series(study)]
-    jobs = [file for name in names if (file := results_of(study) / name).exists()]
-    return [*sorted((results_of(study) / "environments").glob("*.json")), *jobs]
+    """What measuring left beside the records and no rule declares, as far as it is there.
+
+    Environments that records name, controls, and the accounts of jobs.
+    """
+    beside = ["controls.jsonl", *(f"jobs/{one.name}.jsonl" for one in study_series(study))]
+    found = [file for name in beside if (file := results_of(study) / name).exists()]
+    return [*found, *sorted((results_of(study) / "environments").glob("*.json"))]
 
 
 def _drawn_from(study: Study, mask: Path) -> Iterator[Path]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from longca.cases import Case
+from longca.reporting.case_columns import case_columns, varying
 from longca.reporting.compare.cells import FASTER, LEVEL, SLOWER, Cell
 from longca.reporting.compare.ratios import Interval, ratio_of_sums
 from longca.reporting.compare.sides import Side
-from longca.reporting.long import flatten
 from longca.reporting.sections import FLAG_MARK, Section
 from longca.reporting.words import digits, plain
 
@@ -60,11 +60,11 @@ def csv_text(cells: Sequence[Cell]) -> str:
 
 def places(cells: Sequence[Cell]) -> list[str]:
     """Where each cell stands besides kernel, pass and pattern: its length, and what else varies among them."""
-    columns = [_columns(cell.case) for cell in cells]
-    names = dict.fromkeys(name for row in columns for name in row if name not in _NAMED)
-    varying = [name for name in names if name == "seqlen" or len({row.get(name) for row in columns}) > 1]
+    columns = [case_columns(cell.case) for cell in cells]
+    telling = dict.fromkeys(["seqlen", *varying(columns)])
+    names = [name for name in telling if name not in _NAMED]
     return [
-        ", ".join(_said(name, row[name]) for name in varying if row.get(name) is not None) for row in columns
+        ", ".join(_said(name, row[name]) for name in names if row.get(name) is not None) for row in columns
     ]
 
 
@@ -77,13 +77,6 @@ def _said(name: str, value: Any) -> str:
     if name == "seqlen":
         return f"{value} tokens"
     return str(value) if isinstance(value, str) else f"{name} {value}"
-
-
-def _columns(case: Case) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in case.columns().items():
-        flatten(name, value, flat)
-    return flat
 
 
 def _differences(a: Side, b: Side) -> Section:
@@ -161,7 +154,7 @@ def _without_ratio(cells: Sequence[Cell]) -> Section:
 
 def _csv_row(cell: Cell) -> dict[str, Any]:
     sides = {"a": cell.a, "b": cell.b}
-    row = _columns(cell.case)
+    row: dict[str, Any] = case_columns(cell.case)
     row |= {f"status_{side}": record and record.status for side, record in sides.items()}
     row |= {f"device_{side}": record and record.environment.get("device") for side, record in sides.items()}
     row |= {f"flags_{side}": record and " ".join(record.flags) for side, record in sides.items()}
