@@ -33,7 +33,8 @@ def measure(
     study: Annotated[Path | None, typer.Option(help="Config file of a study: measure its series.")] = None,
     only: Only = None,
     time_budget: Annotated[
-        str | None, typer.Option(help="Stop cleanly within this time, as 8m; exit code 75.")
+        str | None,
+        typer.Option(help="Stop cleanly within this time, as 8m, and within a SLURM job's; exit code 75."),
     ] = None,
     retry: Annotated[str, typer.Option(help="Measure these statuses again, as crashed,timeout.")] = "",
     kernel: Annotated[
@@ -82,6 +83,7 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
     from longca.measure.budget import OutOfBudgetError
     from longca.measure.freezing import refuse_frozen
     from longca.measure.running import measure_series
+    from longca.measure.slurm import within_job
     from longca.study.loading import read_study
     from longca.study.units import parse_duration
 
@@ -89,14 +91,14 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
     refuse_frozen(study, path)
     chosen = _choose(study, only)
     try:
-        budget_s = parse_duration(time_budget) if time_budget else None
+        budget_s = within_job(parse_duration(time_budget) if time_budget else None)
     except ValueError as error:
         raise LongcaError(f"--time-budget: {error}") from error
     try:
         measure_series(study, Path("results") / study.study, chosen, budget_s, retry, Console(stderr=True))
     except OutOfBudgetError:
         typer.echo(
-            f"longca: the time budget of {time_budget} ended; what was measured is kept, run again to go on",
+            "longca: the time budget ended; what was measured is kept, run again to go on",
             err=True,
         )
         raise typer.Exit(_OUT_OF_BUDGET) from None

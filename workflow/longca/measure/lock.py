@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,8 +11,11 @@ from types import TracebackType
 import psutil
 
 from longca.measure.budget import NO_LIMIT, Budget
+from longca.measure.slurm import NoAnswerError, find_job, own_job
 
 _POLL_S = 1.0
+# Of a holder elsewhere SLURM is asked, by every job that waits.
+_POLL_ELSEWHERE_S = 15.0
 
 
 class JournalLock:
@@ -23,7 +25,7 @@ class JournalLock:
     """
 
     def __init__(self, journal: Path, budget: Budget = NO_LIMIT) -> None:
-        self._path, self._budget = journal.with_suffix(".lock"), budget
+        self._path, self._budget, self._text = journal.with_suffix(".lock"), budget, json.dumps(_myself())
 
     def __enter__(self) -> "JournalLock":
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +36,7 @@ class JournalLock:
                 if not said:
                     print(f"waiting for {self._path}, held by {_named(holder)}", file=sys.stderr, flush=True)
                     said = True
-                time.sleep(self._budget.left(_POLL_S))
+                time.sleep(self._budget.left(_POLL_S if _is_here(holder) else _POLL_ELSEWHERE_S))
             elif holder is not None:
                 self._take_from(holder)
         return self
@@ -42,12 +44,14 @@ class JournalLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._path.unlink(missing_ok=True)
+        # Its own alone: a machine that was taken for dead may come back.
+        if self._holder() == self._text:
+            self._path.unlink()
 
     def _try(self) -> bool:
         # Written aside and linked: a lock file that exists is always whole, and only one writer can make it.
         aside = self._path.with_name(f".{self._path.name}.{platform.node()}.{os.getpid()}")
-        aside.write_text(json.dumps(_myself()), encoding="utf-8")
+        aside.write_text(self._text, encoding="utf-8")
         try:
             os.link(aside, self._path)
         except FileExistsError:
@@ -77,20 +81,30 @@ class JournalLock:
 
 
 def _myself() -> dict[str, object]:
-    started = psutil.Process().create_time()
+    number = own_job()
     return {
         "host": platform.node(),
         "pid": os.getpid(),
-        "started": started,
-        "job": os.environ.get("SLURM_JOB_ID"),
+        "started": psutil.Process().create_time(),
+        "job": number,
+        "job_started": _job_started(number),
     }
+
+
+def _job_started(number: str | None) -> str | None:
+    """When a SLURM job started; None where that is not known."""
+    try:
+        job = find_job(number) if number else None
+    except NoAnswerError:
+        return None
+    return job.started if job else None
 
 
 def _parse(holder: str) -> dict[str, object] | None:
     """Who holds a lock; None for a text that no writer leaves, as after a power cut."""
     try:
         found = json.loads(holder)
-        return found if {"host", "pid", "started", "job"} <= set(found) else None
+        return found if {"host", "pid", "started", "job", "job_started"} <= set(found) else None
     except (ValueError, TypeError):
         return None
 
@@ -101,18 +115,28 @@ def _named(holder: str) -> str:
     return f"process {known['pid']} on {known['host']}" + (f", job {known['job']}" if known["job"] else "")
 
 
+def _is_here(text: str) -> bool:
+    holder = _parse(text)
+    return holder is not None and holder["host"] == platform.node()
+
+
 def _alive(text: str) -> bool:
     """Whether a lock's writer still runs: on this host by its process, elsewhere by its SLURM job where it has one."""
     holder = _parse(text)
     if holder is None:
         return False
-    if holder["host"] == platform.node():
+    if _is_here(text):
         try:
             return psutil.Process(int(str(holder["pid"]))).create_time() == holder["started"]
         except (psutil.NoSuchProcess, ValueError):
             return False
-    if holder["job"]:
-        command = ["squeue", "--noheader", "--jobs", str(holder["job"]), "--format=%T"]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        return answer.returncode == 0 and bool(answer.stdout.strip())
-    return True
+    return _job_alive(str(holder["job"]), holder["job_started"]) if holder["job"] else True
+
+
+def _job_alive(number: str, started: object) -> bool:
+    """Whether this very run of a job goes on. After a requeue, perhaps as the job that asks, it is another one."""
+    try:
+        job = find_job(number)
+    except NoAnswerError:
+        return True
+    return job is not None and job.alive and started in (None, job.started)
