@@ -36,3 +36,22 @@ def _kept_first(kept: torch.Tensor, width: int) -> torch.Tensor:
     """The first `width` column numbers of each row, kept ones before the others."""
     order = kept.to(torch.uint8).sort(dim=-1, descending=True, stable=True).indices
     return order[..., :width].int()
+
+
+def rectangles(block_map: BlockMap, device: torch.device | str) -> list[torch.Tensor]:
+    """`BlockMap.rectangles` of each KV head, on the device: int64 [runs, 4] of q0, q1, k0, k1, one a run of kept blocks.
+
+    A long map has millions of runs: found here, they are never copied.
+    """
+    kept = torch.from_numpy(block_map.kept).to(device)
+    rows, columns = (
+        torch.nn.functional.pad(torch.from_numpy(sizes).to(device).cumsum(1), (1, 0))
+        for sizes in (block_map.row_sizes, block_map.column_sizes)
+    )
+    found = []
+    for head, row_ends, column_ends in zip(kept, rows, columns, strict=True):
+        edge = torch.nn.functional.pad(head.to(torch.int8), (1, 1)).diff(dim=1)
+        row, first = (edge == 1).nonzero().T
+        end = (edge == -1).nonzero()[:, 1]
+        found.append(torch.stack([row_ends[row], row_ends[row + 1], column_ends[first], column_ends[end]], 1))
+    return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from longca.ops.segments.plan import SliceList, all_full
+from longca.ops.segments.plan import SliceList, Table, all_full
 
 _FAR = 1 << 40
 # What a type keeps on the left and on the right of its diagonal.
@@ -111,8 +111,8 @@ def _row_intervals(
     Rows of mask m start at m * stride. Where all slices are full, the rows between two boundaries (of slices or
     tiles) are alike and stand for one another: a block map is lowered by blocks, not by rows.
     """
-    table = np.concatenate([_table(mask, i * stride) for i, mask in enumerate(masks)])
-    q0, q1, k0, k1, left, right, base = torch.from_numpy(table).to(device).T
+    table = torch.cat([_table(mask, i * stride, device) for i, mask in enumerate(masks)])
+    q0, q1, k0, k1, left, right, base = table.T
     left, right = left + (k0 - q0), right + (k1 - q1)  # key >= query + left, key <= query + right
     if transpose:
         q0, q1, k0, k1, left, right = k0, k1, q0, q1, -right, -left
@@ -140,13 +140,14 @@ def _row_intervals(
     return cuts[group], cuts.diff()[group], low, high
 
 
-def _table(mask: SliceList, base: int) -> np.ndarray:
+def _table(mask: SliceList, base: int, device: torch.device) -> torch.Tensor:
     """int64 [n, 7]: q0, q1, k0, k1, what left and right of the diagonal is kept, the mask's first row."""
-    if isinstance(mask, np.ndarray):
-        rest = np.broadcast_to(np.array([*_REACH["full"], base], np.int64), (len(mask), 3))
-        return np.concatenate([mask.astype(np.int64), rest], 1)
+    if isinstance(mask, Table):
+        pieces = torch.as_tensor(mask, dtype=torch.int64, device=device)
+        rest = torch.tensor([*_REACH["full"], base], device=device).expand(len(pieces), 3)
+        return torch.cat([pieces, rest], 1)
     rows = [(q0, q1, k0, k1, *_REACH[kind], base) for q0, q1, k0, k1, kind in mask]
-    return np.array(rows, np.int64).reshape(-1, 7)
+    return torch.from_numpy(np.array(rows, np.int64).reshape(-1, 7)).to(device)
 
 
 def _runs(tile: torch.Tensor, low: torch.Tensor, high: torch.Tensor, gap: int) -> torch.Tensor:

@@ -14,8 +14,10 @@ import numpy as np
 import torch
 
 Piece = tuple[int, int, int, int, str]
-# Pieces (q0, q1, k0, k1, type), or where all are full, and perhaps millions, an int64 array [n, 4] without the type.
-SliceList = Sequence[Piece] | np.ndarray
+# Pieces (q0, q1, k0, k1, type), or where all are full, and perhaps millions, an int64 array or tensor [n, 4] without
+# the type.
+Table = np.ndarray | torch.Tensor
+SliceList = Sequence[Piece] | Table
 
 BACKENDS = {
     "torch": "longca.ops.segments.torch_form",
@@ -77,7 +79,7 @@ def plan(
     """Prepares a mask for tensors of these shapes.
 
     `slices`: (q0, q1, k0, k1, type) pieces of one mask, or one such list for each KV head. A list whose pieces are
-    all full may be an int64 array [n, 4] instead: block maps have many.
+    all full may be an int64 array or tensor [n, 4] instead: block maps have many.
     `backend`: torch, triton or gluon; chosen by the device when None. `scale`: head_dim ** -0.5
     when None. `deterministic`: gradients are bitwise the same every time, for seven products a step
     instead of five. Raises ValueError for heads that do not divide, a wrong number of masks, a
@@ -120,13 +122,13 @@ def implementation(backend: str) -> ModuleType:
 
 def all_full(masks: Sequence[SliceList]) -> bool:
     """Whether every piece keeps all its cells."""
-    return all(isinstance(mask, np.ndarray) or all(piece[4] == "full" for piece in mask) for mask in masks)
+    return all(isinstance(mask, Table) or all(piece[4] == "full" for piece in mask) for mask in masks)
 
 
 def _masks(slices: SliceList | Sequence[SliceList]) -> list[SliceList]:
     """One mask or several, as a list: a mask's first piece starts with a number."""
     several = False
-    if not isinstance(slices, np.ndarray) and len(slices):
+    if not isinstance(slices, Table) and len(slices):
         first = slices[0]
-        several = isinstance(first, np.ndarray) or not len(first) or not isinstance(first[0], Integral)
+        several = isinstance(first, Table) or not len(first) or not isinstance(first[0], Integral)
     return list(slices) if several else [slices]  # type: ignore[arg-type, list-item]

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from longca.masks.views.segments import Segments, lower
-from longca.ops.segments.plan import Plan, Shape, SliceList
+from longca.ops.segments.plan import Plan, Shape, SliceList, Table
 
 TILE_QUERIES, TILE_KEYS = 128, 64
 CHUNK_STEPS = (
@@ -38,7 +38,7 @@ class _Chunk:
 
 def prepare(shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype) -> TorchPlan:
     """Lowers the masks on the host."""
-    pieces = ([(*row, "full") for row in m.tolist()] if isinstance(m, np.ndarray) else m for m in masks)
+    pieces = ([(*row, "full") for row in m.tolist()] if isinstance(m, Table) else m for m in masks)
     return TorchPlan(tuple(lower(m, shape.queries, shape.keys, TILE_QUERIES, TILE_KEYS) for m in pieces))
 
 
