@@ -3,18 +3,26 @@
 Light, for a Snakefile asks at every start.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from longca.reporting.anchors import has_dense_anchors
+from longca.study.model import Study
 
 ALL_FAMILIES = ("dense", "sparse")
 
 
 @dataclass(frozen=True)
 class TableKind:
-    """A table: a study has it where it has a grid of any of `families`, and it is made of their records."""
+    """A table: a study has it where it has a grid of any of `families`, and it is made of their records.
+
+    has_rows: whether there is anything to show of a study that has.
+    """
 
     name: str
     caption: str
     families: tuple[str, ...]
+    has_rows: Callable[[Study], bool] = lambda study: True
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,7 @@ TABLES = (
     ),
     TableKind("support", "What each kernel declares it can do, beside what was seen.", ALL_FAMILIES),
     TableKind("verification", "How far each case was from the oracle, and which were wrong.", ALL_FAMILIES),
+    TableKind("anchors", "What others published, beside what was measured.", ("dense",), has_dense_anchors),
 )
 
 FIGURES = (

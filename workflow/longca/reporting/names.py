@@ -18,7 +18,8 @@ def families(study: Study) -> tuple[str, ...]:
 
 def tables_of(study: Study) -> tuple[TableKind, ...]:
     """The tables of a study; each is written in every one of TABLE_FORMATS."""
-    return tuple(kind for kind in TABLES if set(kind.families) & set(families(study)))
+    own = set(families(study))
+    return tuple(kind for kind in TABLES if own & set(kind.families) and kind.has_rows(study))
 
 
 def figures_of(study: Study) -> tuple[FigureKind, ...]:

@@ -10,6 +10,7 @@ from longca.files import write_atomically
 from longca.names import unknown_name
 from longca.reporting.cells import cells_of
 from longca.reporting.collect import CaseRecord, collect
+from longca.reporting.expected import ANCHOR_COLUMNS, anchor_rows, anchor_sections
 from longca.reporting.latex import latex
 from longca.reporting.long import Row, csv_text, long_row, long_table, parquet_bytes, table_of
 from longca.reporting.markdown import markdown
@@ -41,11 +42,17 @@ def _verification(study: Study, collected: Collected) -> pa.Table:
     return table_of(verification_rows(rows), VERIFICATION_COLUMNS)
 
 
+def _anchors(study: Study, collected: Collected) -> pa.Table:
+    cells = cells_of([long_row(item) for item in collected["dense"]])
+    return table_of(anchor_rows(study, cells), ANCHOR_COLUMNS)
+
+
 # What makes each table of TABLES: its long form of the cases of its families, and the sections for reading of that.
 MADE_BY: dict[str, tuple[Callable[[Study, Collected], pa.Table], Sections]] = {
     "dense": (_family_table("dense"), _throughput),
     "sparse": (_family_table("sparse"), sparse_sections),
     "support": (_support, support_sections),
+    "anchors": (_anchors, anchor_sections),
     "verification": (_verification, lambda rows: verification_sections(cells_of(rows))),
 }
 
