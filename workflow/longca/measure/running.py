@@ -21,8 +21,9 @@ from longca.errors import LongcaError
 from longca.measure.budget import NO_LIMIT, Budget
 from longca.measure.controls import Controls
 from longca.measure.device_probe import has_gpu
-from longca.measure.record import STATUSES, Record
-from longca.measure.series import Progress, SeriesRunner
+from longca.measure.progress import series_progress
+from longca.measure.record import STATUSES
+from longca.measure.series import SeriesRunner
 from longca.measure.session import KernelSession
 from longca.names import unknown_name
 from longca.study.model import Study
@@ -71,7 +72,8 @@ def measure_series(
                     one = whole[part.name]
                     runner = SeriesRunner(study, results, one, retry, started)
                     runner.job.control_s, control_s = control_s, 0.0
-                    runner.run(session, budget, printer(one, console), part.cases)
+                    with series_progress(study, one, part.cases, console) as progress:
+                        runner.run(session, budget, progress, part.cases)
                     started = time.monotonic()
 
 
@@ -139,17 +141,3 @@ def _wait_for(lock: FileLock, budget: Budget) -> None:
 def _process_start() -> float:
     """When this process started, in seconds of the monotonic clock: imports are overhead too."""
     return time.monotonic() - (time.time() - psutil.Process().create_time())
-
-
-def printer(series: Series, console: Console) -> Progress:
-    def show(number: int, record: Record, kept: bool) -> None:
-        what = f"{record.tflops:.3g} TFLOP/s" if record.tflops is not None else record.reason or ""
-        note = ", kept" if kept else ""
-        console.print(
-            f"{series.name} {number}/{len(series.cases)}: {record.seqlen} {record.pass_} {record.status}{note} {what}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
-
-    return show
