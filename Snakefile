@@ -36,6 +36,7 @@ else:
     include: "rules/data.smk"
     include: "rules/masks.smk"
     include: "rules/kernels.smk"
+    include: "rules/context_parallel.smk"
 
 
 include: "rules/records.smk"

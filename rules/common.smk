@@ -24,6 +24,8 @@ wildcard_constraints:
     block=r"[1-9][0-9]*",
     density=r"[0-9.]+(e-[0-9]+)?",
     kv_heads=r"[1-9][0-9]*",
+    mechanism=r"[a-z0-9_]+",
+    world_size=r"[1-9][0-9]*",
 
 
 def refuse_other_study(wildcards):
@@ -75,10 +77,11 @@ def family_records(*families):
 
 def target_records(family):
     """The record files of a family that is a target by itself, or a function that stops: the study has none of them."""
+    words = "context parallelism" if family == "context_parallel" else f"{family} kernels"
 
     def refuse_family(wildcards):
         raise WorkflowError(
-            f"study {study.study} measures no {family} kernels; right: a {family} grid in {study_file}"
+            f"study {study.study} measures no {words}; right: a {family} grid in {study_file}"
         )
 
     return family_records(family) or refuse_family

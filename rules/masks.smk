@@ -66,4 +66,4 @@ rule block_map:
 rule masks:
     """Every mask and block map the study measures."""
     input:
-        sorted({path for series in family_series("dense", "sparse") for path in series_masks(series)}),
+        sorted({path for series in SERIES.values() for path in series_masks(series)}),

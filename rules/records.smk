@@ -11,3 +11,9 @@ rule sparse:
     """Every record of the block-sparse kernels."""
     input:
         target_records("sparse"),
+
+
+rule context_parallel:
+    """Every record of context parallelism."""
+    input:
+        target_records("context_parallel"),

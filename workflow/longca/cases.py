@@ -15,6 +15,8 @@ from longca.units import Heads
 
 # The last fields of a case, which have no column of their own name in every family.
 _ONE_FAMILY = ("block", "density_nominal", "arrangement")
+# A length, and what else makes a case of a family.
+_Point = tuple[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def find_series(study: Study, **wanted: str) -> list[Series]:
 
 def _dense(grid: DenseGrid) -> Iterator[Series]:
     for kernel in grid.kernels:
-        points = [(seqlen, {}) for seqlen in grid.kernel_seqlens.get(kernel, grid.seqlens)]
+        points: list[_Point] = [(seqlen, {}) for seqlen in grid.kernel_seqlens.get(kernel, grid.seqlens)]
         for pattern in grid.patterns:
             # Where nothing is drawn, every sample is the same mask.
             samples = grid.samples if PATTERNS[pattern].is_drawn else 1
@@ -157,7 +159,7 @@ def _context_parallel(grid: ContextParallelGrid) -> Iterator[Series]:
         samples = grid.samples if PATTERNS[pattern].is_drawn else 1
         datasets = grid.datasets if PATTERNS[pattern].takes_documents else ("auto",)
         for dataset, heads, mechanism in product(datasets, grid.heads, mechanisms_of(grid, world_size)):
-            points = [
+            points: list[_Point] = [
                 (tokens * world_size, {"arrangement": arrangement})
                 for tokens in grid.tokens_per_rank
                 for arrangement in arrangements(grid, mechanism, pattern, world_size)
@@ -173,10 +175,9 @@ def _series(
     kernel: str,
     pattern: str,
     heads: Heads,
-    points: Sequence[tuple[int, dict[str, Any]]],
+    points: Sequence[_Point],
     samples: int,
 ) -> Series:
-    """points: a length, and what else makes a case of this family."""
     cases = tuple(
         Case(
             family,

@@ -1,5 +1,6 @@
 """Commands that measure: a study's series, one question, and what is here to measure with."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from longca.study.model import Study
 
 _OUT_OF_BUDGET = 75
-_SERIES_KEYS = ("family", "dataset", "kernel", "pattern", "heads")
+_SERIES_KEYS = ("family", "dataset", "mechanism", "kernel", "pattern", "heads", "world_size")
+_ON_RANKS = "context_parallel"
 _CASE_KEYS = ("seqlen", "pass")
 Only = Annotated[
     list[str] | None,
@@ -80,9 +82,12 @@ def measure(
 def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: frozenset[str]) -> None:
     from rich.console import Console
 
-    from longca.measure.budget import OutOfBudgetError
+    from longca.measure.budget import Budget, OutOfBudgetError
     from longca.measure.freezing import refuse_frozen
     from longca.measure.running import measure_series
+    from longca.measure.world.joined_world import follow
+    from longca.measure.world.membership import find_membership
+    from longca.measure.world.running import check_world, measure_on_ranks
     from longca.measure.slurm import within_job
     from longca.study.loading import read_study
     from longca.study.units import parse_duration
@@ -93,9 +98,21 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
     try:
         budget_s = within_job(parse_duration(time_budget) if time_budget else None)
     except ValueError as error:
+    membership = find_membership(os.environ)
+    check_world(chosen, membership)
+    if membership is not None and membership.rank > 0:
+        follow(membership)
+        return
+    budget, console = Budget.of(budget_s), Console(stderr=True)
+    results = Path("results") / study.study
         raise LongcaError(f"--time-budget: {error}") from error
     try:
-        measure_series(study, Path("results") / study.study, chosen, budget_s, retry, Console(stderr=True))
+        alone = [one for one in chosen if one.family != _ON_RANKS]
+        if alone:
+            measure_series(study, results, alone, budget_s, retry, console)
+        on_ranks = [one for one in chosen if one.family == _ON_RANKS]
+        if on_ranks:
+            measure_on_ranks(study, results, on_ranks, budget, retry, console, membership)
     except OutOfBudgetError:
         typer.echo(
             "longca: the time budget ended; what was measured is kept, run again to go on",
@@ -164,7 +181,7 @@ def compile_(
     read = read_study(study)
     refuse_frozen(read, study)
     chosen = _choose(read, only or [])
-    cases = [case for one in chosen for case in one.cases]
+    cases = [case for one in chosen if one.family != _ON_RANKS for case in one.cases]
     compile_cases(read, Path("results") / read.study, cases, processes, Console(stderr=True))
 
 

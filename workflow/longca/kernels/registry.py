@@ -46,6 +46,7 @@ _OWN = {
     "context_parallel": {
         "segments": "longca.parallel.local_segments",
     },
+        "fa3": "longca.parallel.local_fa3",
 }
 FAMILIES = tuple(_OWN)
 

@@ -36,7 +36,8 @@ def to_record(
         return Record.model_validate(columns)
     assert outcome.samples_ms is not None
     latency = quantiles(outcome.samples_ms)
-    tflops = attention_flops(mask.area, case.q_heads, case.head_dim, case.pass_) / latency.p50 / 1e9
+    flops = attention_flops(mask.area, case.q_heads, case.head_dim, case.pass_) / case.world_size
+    tflops = flops / latency.p50 / 1e9
     if outcome.peak_tflops is not None and tflops > outcome.peak_tflops:
         reason = (
             f"{tflops:.0f} TFLOP/s is over the chip's peak of {outcome.peak_tflops:.0f}: another mask ran"
@@ -52,6 +53,7 @@ def to_record(
             "prepare_ms": outcome.prepare_ms,
             "compile_ms": outcome.compile_ms,
         }
+        | outcome.parallel
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Protocol
 
 from longca.cases import Case, Series
 from longca.files import write_atomically
@@ -16,8 +17,10 @@ from longca.measure.budget import Budget, OutOfBudgetError
 from longca.measure.journal import Journal, case_key, thaw_journal
 from longca.measure.lock import JournalLock
 from longca.measure.masks import case_mask
+from longca.measure.protocol import Outcome
 from longca.measure.record import Record
-from longca.measure.session import KernelSession
+from longca.measure.skipping import refuse_unskipped
+from longca.study.model import Protocol as MeasuringProtocol
 from longca.study.model import Study
 
 
@@ -46,6 +49,28 @@ Progress = Callable[[int, Record, bool], None]
 """Called after each case with its number from 1, its record, and whether it was kept from the journal."""
 
 
+class Session(Protocol):
+    """What a series is measured with: one worker process of a kernel, or a world of ranks."""
+
+    protocol: MeasuringProtocol
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the source and the versions really imported."""
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """What every record says of where it was measured."""
+
+    def measure(
+        self, case: Case, mask: Mask | BlockMap, mask_file: Path, timeout_s: float
+    ) -> tuple[Record, Outcome]:
+        """The record of a case, and the outcome behind it."""
+
+    def take_importing_s(self) -> float:
+        """Seconds waited, since this was last asked, for processes to start and to import their library."""
+
+
 class SeriesRunner:
     """Measures one series of a study with a session of its kernel, resuming from its journal."""
 
@@ -68,7 +93,7 @@ class SeriesRunner:
 
     def run(
         self,
-        session: KernelSession,
+        session: Session,
         budget: Budget,
         progress: Progress,
         cases: Sequence[Case] | None = None,
@@ -97,11 +122,11 @@ class SeriesRunner:
         if records is None:
             self.records_file.unlink(missing_ok=True)
         else:
-            write_atomically(self.records_file, "".join(record.to_line() + "\n" for record in records))
+            # The journal keeps what was measured; what it comes to beside the other densities stands in the records.
+            judged = refuse_unskipped(records) if self.series.family == "sparse" else records
+            write_atomically(self.records_file, "".join(record.to_line() + "\n" for record in judged))
 
-    def _whole(
-        self, found: dict[Case, Record], session: KernelSession, journal: Journal
-    ) -> list[Record] | None:
+    def _whole(self, found: dict[Case, Record], session: Session, journal: Journal) -> list[Record] | None:
         """The records of all cases of the series in their order, or None where one is still to be measured."""
         rest = [case for case in self.series.cases if case not in found]
         if not all(map(journal.knows, rest)):
@@ -114,7 +139,7 @@ class SeriesRunner:
         return [found[case] for case in self.series.cases]
 
     def _record(
-        self, case: Case, session: KernelSession, journal: Journal, budget: Budget, progress: Progress
+        self, case: Case, session: Session, journal: Journal, budget: Budget, progress: Progress
     ) -> Record:
         number = self.series.cases.index(case) + 1
         key = self._key(case, session)
@@ -138,7 +163,7 @@ class SeriesRunner:
         progress(number, record, False)
         return record
 
-    def _key(self, case: Case, session: KernelSession) -> str:
+    def _key(self, case: Case, session: Session) -> str:
         mask, device = self._case_mask(case), session.environment["device"]
         return case_key(case.columns(), mask.digest, session.fingerprint, session.protocol.sampling, device)
 

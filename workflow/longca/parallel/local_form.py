@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from longca.kernels.interface import Support
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class LocalForm:
     """One way to compute attention on a rank, over a mask restricted to its queries and the keys in hand.
 
-    load(): the calls, their library imported. backend(plan): the path a plan really takes. imports, distributions:
-    as of a Kernel. Whether a restricted mask is one it knows, `plan` says by UnsupportedError.
+    load(): the calls, their library imported. backend(plan): the path a plan really takes. imports, distributions,
+    majors: as of a Kernel. Whether a restricted mask is one it knows, `plan` says by UnsupportedError.
     """
 
     summary: str
@@ -26,3 +26,4 @@ class LocalForm:
     backend: Callable[[Any], str]
     imports: tuple[str, ...] = ("torch",)
     distributions: tuple[str, ...] = ("torch",)
+    majors: Mapping[str, int] = field(default_factory=dict)

@@ -74,6 +74,10 @@ class Mechanism:
         """
         return self._spread.lse(self._last())
 
+    def release(self) -> None:
+        """Drops what the last forward kept."""
+        self._saved = None
+
     @property
     def calls(self) -> list[LocalCall]:
         """This rank's calls of the local kernel in a forward, and again in a backward: its computation alone.

@@ -1,0 +1,100 @@
+"""A local kernel out of a library's calls on one full or causal rectangle."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+from longca.masks.slices import Slice
+from longca.parallel.local import Pair, Triple
+from longca.parallel.rectangle import Rectangle, find_rectangle
+
+
+class Library(Protocol):
+    """Attention as a library has it, over [heads, rows, D] views whose last dimension is contiguous.
+
+    causal: aligned at the bottom right. out, dq, dk, dv are written where they stand; lse is fp32 [heads, rows].
+    """
+
+    def forward(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, causal: bool
+    ) -> torch.Tensor:
+        """Write out; lse."""
+
+    def backward(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        out: torch.Tensor,
+        lse: torch.Tensor,
+        dout: torch.Tensor,
+        gradients: Triple,
+        causal: bool,
+    ) -> None:
+        """Write dq, dk, dv through the softmax that out and lse belong to."""
+
+
+class RectangleKernel:
+    """A LocalKernel over a Library: rows and keys outside the rectangle get what keeping nothing gives."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def plan(
+        self,
+        slices: Sequence[Slice],
+        queries: int,
+        keys: int,
+        q_heads: int,
+        kv_heads: int,
+        head_dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> Rectangle:
+        """See LocalKernel; UnsupportedError for a mask that is no rectangle."""
+        return find_rectangle(slices, queries, keys)
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Rectangle) -> Pair:
+        """See LocalKernel."""
+        q0, q1, k0, k1, causal = plan
+        whole = q1 - q0 == q.shape[1]
+        out = torch.empty_like(q) if whole else torch.zeros_like(q)
+        part = self._library.forward(q[:, q0:q1], k[:, k0:k1], v[:, k0:k1], out[:, q0:q1], causal)
+        if whole:
+            return out, part
+        lse = q.new_full(q.shape[:2], -torch.inf, dtype=torch.float32)
+        lse[:, q0:q1] = part
+        return out, lse
+
+    def backward(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        out: torch.Tensor,
+        lse: torch.Tensor,
+        dout: torch.Tensor,
+        plan: Rectangle,
+    ) -> Triple:
+        """See LocalKernel."""
+        q0, q1, k0, k1, causal = plan
+        dq = _gradient(q, q0, q1)
+        dk, dv = (_gradient(x, k0, k1) for x in (k, v))
+        rows, columns = slice(q0, q1), slice(k0, k1)
+        self._library.backward(
+            q[:, rows],
+            k[:, columns],
+            v[:, columns],
+            out[:, rows],
+            lse[:, rows].contiguous(),
+            dout[:, rows],
+            (dq[:, rows], dk[:, columns], dv[:, columns]),
+            causal,
+        )
+        return dq, dk, dv
+
+
+def _gradient(like: torch.Tensor, first: int, last: int) -> torch.Tensor:
+    """Room for a gradient of which [first, last) will be written; 0 elsewhere."""
+    return torch.empty_like(like) if last - first == like.shape[1] else torch.zeros_like(like)
