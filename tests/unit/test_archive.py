@@ -19,13 +19,14 @@ from typer.testing import CliRunner
 
 from longca.cli.main import app
 from longca.errors import LongcaError
+from longca.measure.freezing import freeze_study
 from longca.reporting.archive import reading
 from longca.reporting.archive.checking import check_archive, other_code
 from longca.reporting.archive.contents import CHECKOUT, archive_file, archived_files, code_files
 from longca.reporting.archive.crate import METADATA
 from longca.reporting.archive.making import make_archive
 from longca.reporting.archive.reading import open_archive
-from longca.reporting.names import figure_file, table_file
+from longca.reporting.names import figure_file, results_of, table_file
 
 STUDY = archived_study()
 RECORDS = "results/tiny/records/dense/auto/naive/causal/4-2.jsonl"
@@ -334,6 +335,18 @@ def test_a_study_that_is_not_finished_is_refused_with_what_to_type(
     with pytest.raises(LongcaError, match=r"tables/dense.md: is not there \(1 of .*`snakemake archive"):
         make_archive(STUDY, CONFIG)
     assert archive_file(STUDY).read_bytes() == before
+
+
+def test_a_frozen_study_is_archived_with_its_environments(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    freeze_study(STUDY, results_of(STUDY))
+    archive = make_archive(STUDY, CONFIG)
+    (environment,) = [name for name in entries_of(archive) if "/environments/" in name]
+    assert b"a CPU, 2 threads" in entries_of(archive)[environment]
+    assert check_archive(archive) == []
 
 
 def test_a_config_from_elsewhere_gets_a_place_of_its_own(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

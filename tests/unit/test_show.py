@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from longca.cases import study_series
 from longca.cli.main import app
 from longca.errors import LongcaError
+from longca.measure.freezing import freeze_study
 from longca.measure.journal import Journal
 from longca.reporting.names import results_of
 from longca.reporting.series_file import find_series, series_section
@@ -109,8 +110,16 @@ def test_what_is_no_series_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(LongcaError, match=r"bad.jsonl:1: "):
         series_section(Path("bad.jsonl"))
     Path("worse.jsonl").write_text("nothing\n")
-    with pytest.raises(LongcaError, match=r"worse.jsonl:1: is no JSON"):
+    with pytest.raises(LongcaError, match=r"worse.jsonl:1: is no record"):
         series_section(Path("worse.jsonl"))
+
+
+def test_a_frozen_series_has_its_environment_told() -> None:
+    write_records(STUDY)
+    before = series_section(record_file(STUDY, NAME))
+    freeze_study(STUDY, results_of(STUDY))
+    assert '"digest"' in record_file(STUDY, NAME).read_text()
+    assert series_section(record_file(STUDY, NAME)) == before
 
 
 def test_a_series_of_several_studies_is_asked_for_by_its_file() -> None:

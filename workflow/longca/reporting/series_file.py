@@ -5,6 +5,7 @@ from pathlib import Path
 
 from longca.cases import Case
 from longca.errors import LongcaError
+from longca.measure.environments import resolve
 from longca.measure.record import Record, parse_record
 from longca.names import unknown_name
 from longca.reporting.case_columns import case_columns, varying
@@ -82,17 +83,17 @@ def _read(file: Path) -> tuple[list[Record], bool]:
         raise LongcaError(f"{file}: cannot be read: {error}") from error
     found: dict[Case, Record] = {}
     for number, line in enumerate(whole.splitlines(), 1):
-        record = _parse(line, f"{file}:{number}")
+        record = _parse(line, file, f"{file}:{number}")
         found[record.case] = record
     return list(found.values()), bool(torn)
 
 
-def _parse(line: str, source: str) -> Record:
-    """A record, without the key under which a journal has it."""
+def _parse(line: str, file: Path, source: str) -> Record:
+    """A record with its whole environment, without the key under which a journal has it."""
     try:
         columns = json.loads(line)
-    except ValueError as error:
-        raise LongcaError(f"{source}: is no JSON: {error}") from error
-    if isinstance(columns, dict):
         columns.pop("key", None)
+        columns["environment"] = resolve(columns["environment"], file, source)
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise LongcaError(f"{source}: is no record ({error})") from error
     return parse_record(json.dumps(columns), source)
