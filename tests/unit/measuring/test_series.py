@@ -245,3 +245,34 @@ def test_compiling_times_and_records_nothing(tmp_path):
         "dense right full 32 4-2: compiled",
     ]
     assert not (tmp_path / "records").exists() and not (tmp_path / "journals").exists()
+
+
+def test_a_block_sparse_series_is_judged_over_its_densities_when_it_is_written(tmp_path, monkeypatch):
+    one = check_study(
+        {
+            "study": "tiny",
+            "measure": {"device": "cpu", "warmups": 1, "repetitions": 3, "threads": 1},
+            "sparse": {
+                "kernels": ["segments"],
+                "patterns": ["uniform_block"],
+                "seqlens": [256],
+                "heads": ["2-2"],
+                "head_dim": 64,
+                "dtype": "float32",
+                "passes": ["forward"],
+                "blocks": {"uniform_block": [64]},
+                "densities": [0.25, 1.0],
+            },
+        },
+        "test",
+    )
+    # Whatever the clock says: each map but the densest takes too long, and no case is too small to tell.
+    with monkeypatch.context() as strict:
+        strict.setattr("longca.measure.skipping.MOST_TIME", 0.0)
+        assert [record.status for record in run(tmp_path, one)] == ["ok", "ok"]
+        strict.setattr("longca.measure.skipping._TELLING_FLOPS", 0.0)
+        judged = run(tmp_path, one)
+    assert [record.status for record in judged] == ["fallback", "ok"]
+    assert "does not skip blocks" in judged[0].reason
+    # Nothing was measured for that: the journal has the measurement itself.
+    assert [record.status for record in run(tmp_path, one)] == ["ok", "ok"]

@@ -39,7 +39,7 @@ def _kept_first(kept: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def rectangles(block_map: BlockMap, device: torch.device | str) -> list[torch.Tensor]:
-    """`BlockMap.rectangles` of each KV head, on the device: int64 [runs, 4] of q0, q1, k0, k1, one a run of kept blocks.
+    """`BlockMap.rectangles` of each KV head on the device: int64 [runs, 4], q0, q1, k0, k1 of each run of kept blocks.
 
     A long map has millions of runs: found here, they are never copied.
     """
