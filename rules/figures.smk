@@ -1,7 +1,7 @@
 """From tables and masks to figures, each as HTML, SVG, PDF and Vega-Lite JSON."""
 
 import longca.reporting
-from longca.reporting.names import figure_names, figures_of
+from longca.reporting.names import FIGURE_FORMATS, figure_names, figures_of
 
 TEMPLATES = Path(longca.reporting.__path__[0], "templates")
 
@@ -19,7 +19,7 @@ rule figure:
         from_here(TEMPLATES / "figure.html.j2"),
         from_here(TEMPLATES / "embed.js"),
     output:
-        multiext(f"{RESULTS}/figures/{{figure}}", ".html", ".svg", ".pdf", ".json"),
+        [f"{RESULTS}/figures/{{figure}}.{suffix}" for suffix in FIGURE_FORMATS],
     log:
         f"{LOGS}/figures/{{figure}}.log",
     wildcard_constraints:
@@ -37,5 +37,5 @@ rule figures:
             "{results}/figures/{figure}.{suffix}",
             results=RESULTS,
             figure=figure_names(study),
-            suffix=["html", "svg", "pdf", "json"],
+            suffix=FIGURE_FORMATS,
         ),

@@ -1,6 +1,6 @@
 """From records to tables, each as CSV, Parquet, Markdown and LaTeX."""
 
-from longca.reporting.names import table_names, tables_of
+from longca.reporting.names import TABLE_FORMATS, table_names, tables_of
 
 
 def table_records(wildcards):
@@ -14,7 +14,7 @@ rule table:
     input:
         table_records,
     output:
-        multiext(f"{RESULTS}/tables/{{table}}", ".csv", ".parquet", ".md", ".tex"),
+        [f"{RESULTS}/tables/{{table}}.{suffix}" for suffix in TABLE_FORMATS],
     log:
         f"{LOGS}/tables/{{table}}.log",
     wildcard_constraints:
@@ -32,5 +32,5 @@ rule tables:
             "{results}/tables/{table}.{suffix}",
             results=RESULTS,
             table=table_names(study),
-            suffix=["csv", "parquet", "md", "tex"],
+            suffix=TABLE_FORMATS,
         ),

@@ -10,7 +10,7 @@ from reporting_records import by_kernel, dense_study, sparse_study, write_record
 
 from longca.reporting.names import figure_names, table_names
 
-CONFIG = dense_study().model_dump(mode="json", exclude_none=True)
+CONFIG = dense_study().model_dump(mode="json", exclude_defaults=True)
 
 
 def longca(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -38,7 +38,7 @@ def test_tables_figures_and_report_by_hand(tmp_path: Path, monkeypatch: pytest.M
     }
     assert longca(tmp_path, "figures", "peak_memory", "--study", "tiny.yaml").returncode == 0
     assert {file.name for file in Path("results/tiny/figures").iterdir()} == {
-        f"peak_memory.{suffix}" for suffix in ("html", "svg", "pdf", "json")
+        f"peak_memory.{suffix}" for suffix in ("html", "svg", "pdf", "column.svg", "column.pdf", "json")
     }
     early = longca(tmp_path, "report", "--study", "tiny.yaml")
     assert early.returncode == 2

@@ -19,6 +19,7 @@ from longca.masks.mask import draw_mask, mask_to_json
 from longca.masks.slices import TYPES, Slice, row_bounds
 from longca.reporting.figures.drawing import DRAWN_BY, draw, write_figure
 from longca.reporting.figures.masks import polygon
+from longca.reporting.figures.print_form import printed
 from longca.reporting.figures.theme import PALETTE, kernel_scales
 from longca.reporting.kinds import FIGURES, TABLES
 from longca.reporting.names import FIGURE_FORMATS, figure_file, figure_names, pictured_masks, table_names
@@ -42,7 +43,7 @@ def tabled(study: Study) -> Study:
 
 def values(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows a figure draws."""
-    (rows,) = spec["datasets"].values() if "datasets" in spec else [spec["data"]["values"]]
+    (rows,) = spec["datasets"].values()
     return rows
 
 
@@ -65,12 +66,27 @@ def test_every_figure_of_a_study_has_a_title_and_every_format() -> None:
         contents = {suffix: figure_file(study, name, suffix).read_bytes() for suffix in FIGURE_FORMATS}
         assert contents["pdf"].startswith(b"%PDF")
         assert contents["svg"].startswith(b"<svg")
+        for form, width_pt in (("", 468), ("column.", 240)):
+            assert b"MediaBox [0 0 %d " % width_pt in contents[f"{form}pdf"]
+            assert f'width="{width_pt}pt"' in contents[f"{form}svg"][:300].decode()
         assert json.loads(contents["json"])["title"]["text"] == titles[name]
         page = contents["html"].decode()
         # The record's reason is data: it neither ends a script nor starts one.
         assert page.count("<script") == page.count("</script>") == 3
         outside = set(re.findall(r"https?://[^\"'\s)]+", page.split("<main", 1)[1]))
         assert all(url.startswith("https://vega.github.io/schema/") for url in outside)
+
+
+def test_what_is_printed_has_the_rows_and_nothing_that_waits_for_a_pointer() -> None:
+    study = dense_study()
+    write_records(study, by_kernel(naive={"status": "wrong", "reason": HOSTILE}))
+    spec = draw(tabled(study), "dense_throughput_over_length")
+    svg, _ = printed(spec, 240)
+    assert "alert(1)" not in svg
+    assert "heads 4-2, head dimension 64" in svg and spec["title"]["text"] not in svg
+    # One point a cell that has a number, one cross a cell that has none.
+    assert len(re.findall(r"mark-symbol role-mark.*?</g>", svg)) > 0
+    assert svg.count('transform="translate(') > len(values(spec))
 
 
 def test_the_same_records_give_the_same_bytes_whatever_was_drawn_before() -> None:

@@ -8,7 +8,8 @@ from longca.reporting.kinds import ALL_FAMILIES, FIGURES, TABLES, FigureKind, Ta
 from longca.study.model import Study
 
 TABLE_FORMATS = ("csv", "parquet", "md", "tex")
-FIGURE_FORMATS = ("html", "svg", "pdf", "json")
+# Pictures as wide as the text of a page, and as one column of two.
+FIGURE_FORMATS = ("html", "svg", "pdf", "column.svg", "column.pdf", "json")
 
 
 def families(study: Study) -> tuple[str, ...]:

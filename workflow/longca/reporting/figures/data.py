@@ -1,8 +1,11 @@
 """The values behind a figure: plain rows, one a cell, small enough to stand in the figure's own JSON."""
 
+import json
 import textwrap
 from collections.abc import Sequence
 from typing import Any
+
+import altair as alt
 
 from longca.masks.patterns import PATTERNS
 from longca.reporting.cells import Cell, Place
@@ -19,6 +22,11 @@ def cell_values(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         _values(cell) | {"subject": subject(cell.place, several), "panel": panel_title(cell.place, varying)}
         for cell in cells
     ]
+
+
+def inline(values: Sequence[dict[str, Any]]) -> alt.InlineData:
+    """Rows as a chart's data: one text, which Altair does not walk through; `draw` makes rows of it again."""
+    return alt.InlineData(values=json.dumps(values, allow_nan=False))
 
 
 def subject(place: Place, several_datasets: bool) -> str:

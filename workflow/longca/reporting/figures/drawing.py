@@ -19,6 +19,7 @@ from longca.reporting.figures.density import (
 )
 from longca.reporting.figures.lines import over_length, peak_memory
 from longca.reporting.figures.masks import masks
+from longca.reporting.figures.print_form import WIDTHS_PT, printed
 from longca.reporting.figures.support import support_map
 from longca.reporting.figures.theme import DARK
 from longca.reporting.kinds import FigureKind
@@ -46,9 +47,12 @@ def write_figure(study: Study, name: str) -> None:
     """
     text = figure_text(study, name)
     write_atomically(figure_file(study, name, "json"), text)
-    write_atomically(figure_file(study, name, "svg"), vl_convert.vegalite_to_svg(text))
-    write_atomically(figure_file(study, name, "pdf"), vl_convert.vegalite_to_pdf(text))
-    write_atomically(figure_file(study, name, "html"), _page(json.loads(text)))
+    spec = json.loads(text)
+    write_atomically(figure_file(study, name, "html"), _page(spec))
+    for form, width_pt in WIDTHS_PT.items():
+        svg, pdf = printed(spec, width_pt)
+        write_atomically(figure_file(study, name, f"{form}svg"), svg)
+        write_atomically(figure_file(study, name, f"{form}pdf"), pdf)
 
 
 def figure_text(study: Study, name: str) -> str:
@@ -65,7 +69,13 @@ def draw(study: Study, name: str) -> dict[str, Any]:
         chart = DRAWN_BY[name](read_rows(table_file(study, kind.table, "parquet")), kind.title)
     # The data stand in the figure itself, however many they are: it opens offline and alone.
     with alt.data_transformers.enable("default", max_rows=None):
-        return chart.to_dict()
+        return _with_rows(chart.to_dict())
+
+
+def _with_rows(spec: dict[str, Any]) -> dict[str, Any]:
+    """The specification with data that `inline` gave as one text as rows again."""
+    rows = {n: json.loads(v) if isinstance(v, str) else v for n, v in spec.get("datasets", {}).items()}
+    return spec | {"datasets": rows}
 
 
 def _kind(study: Study, name: str) -> FigureKind:

@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 
 from longca.reporting.cells import cells_of
-from longca.reporting.figures.data import cell_values, common_settings, in_lines, in_order
+from longca.reporting.figures.data import cell_values, common_settings, in_lines, in_order, inline
 from longca.reporting.figures.encodings import (
     PICKED,
     length_axis,
@@ -65,7 +65,7 @@ def line_panels(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) ->
     # All patterns of one pass, then those of the next; a pattern's datasets side by side.
     panels, patterns = in_order(values, "panel"), in_order(values, "pattern")
     by_panel = sorted(values, key=lambda row: (panels.index(row["panel"]), patterns.index(row["pattern"])))
-    colours, shapes = kernel_scales(in_order(values, "kernel"))
+    colours, shapes, dashes = kernel_scales(in_order(values, "kernel"))
     pick = pick_kernel()
     base = alt.Chart().encode(
         x=x,
@@ -73,7 +73,11 @@ def line_panels(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) ->
         opacity=alt.condition(pick, alt.value(1), alt.value(0.15)),
     )
     has_number = f"isValid(datum.{field})"
-    lines = base.mark_line(strokeWidth=1.5).encode(y=y).transform_filter(has_number)
+    lines = (
+        base.mark_line(strokeWidth=1.5)
+        .encode(y=y, strokeDash=alt.StrokeDash("kernel:N", scale=dashes, title="kernel"))
+        .transform_filter(has_number)
+    )
     points = (
         base.mark_point(filled=True, size=38)
         .encode(y=y, shape=alt.Shape("kernel:N", scale=shapes, title="kernel"), tooltip=tooltips(values))
@@ -90,7 +94,7 @@ def line_panels(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) ->
     if field == "tflops":
         spread = base.mark_rule().encode(y="tflops_low:Q", y2="tflops_high:Q")
         layers.insert(1, spread.transform_filter(has_number))
-    layered = alt.layer(*layers, data=alt.Data(values=values)).properties(width=180, height=_HEIGHT)
+    layered = alt.layer(*layers, data=inline(values)).properties(width=180, height=_HEIGHT)
     panel = alt.Facet("facet:N", sort=in_order(by_panel, "facet"), header=panel_header())
     return layered.facet(facet=panel, columns=_columns(len(in_order(values, "subject"))))
 

@@ -6,6 +6,7 @@ import altair as alt
 
 from longca.masks.mask import Mask, read_mask
 from longca.masks.slices import Slice, row_bounds
+from longca.reporting.figures.data import inline
 from longca.reporting.figures.theme import PALETTE, finish
 from longca.reporting.names import pictured_masks
 from longca.study.model import Study
@@ -17,7 +18,7 @@ def masks(study: Study, title: str) -> alt.TopLevelMixin:
     values = [row for picture in pictures for row in picture]
     size = max(row["key"] for row in values) if values else 1
     areas = (
-        alt.Chart(alt.Data(values=values), width=120, height=120)
+        alt.Chart(inline(values), width=120, height=120)
         .mark_area(color=PALETTE[0], opacity=1, stroke=PALETTE[0], strokeWidth=0.5)
         .encode(
             x=alt.X("key:Q", title="key", scale=alt.Scale(domain=[0, size], nice=False), axis=_axis(size)),

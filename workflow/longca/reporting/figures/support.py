@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from longca.reporting.figures.data import in_order
+from longca.reporting.figures.data import in_order, inline
 from longca.reporting.figures.encodings import panel_header
 from longca.reporting.figures.theme import finish, status_scale
 from longca.reporting.long import Row
@@ -44,7 +44,7 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     )
     # The words stand on coloured squares: dark on a light screen and a dark one.
     texts = base.mark_text(fontSize=9, color="#1A1A1A").encode(text="text:N")
-    layered = alt.layer(squares, texts, data=alt.Data(values=values))
+    layered = alt.layer(squares, texts, data=inline(values))
     layered = layered.properties(width=alt.Step(100), height=alt.Step(22))
     panel = alt.Facet("panel:N", sort=in_order(values, "panel"), header=panel_header())
     # Families differ in kernels and patterns: each panel has its own, and no empty rows of another's.

@@ -7,9 +7,14 @@ import altair as alt
 
 from longca.kernels.registry import FAMILIES, kernel_names
 
-# Okabe and Ito's palette, told apart by colour-blind readers; without its yellow (too pale) and black (the
-# text's), and with two dark hues more.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7F6A00", "#5B4B8A")
+# Palettes told apart by colour-blind readers: Okabe and Ito's, without its yellow (too pale) and black (the text's)
+# and with two hues more, then, for the next eight kernels, Paul Tol's muted, then the first again, darker.
+PALETTE = (
+    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7F6A00", "#5B4B8A"),
+    *("#332288", "#999933", "#44AA99", "#882255", "#AA4499", "#6E6E6E", "#117733", "#CC6677"),
+    *("#003F62", "#7F5700", "#00573F", "#753400", "#70435C", "#2F6380", "#463A00", "#32294C"),
+)
+# Shapes and dashes tell kernels apart where colours cannot, as in grey print: a hue comes with a shape and a dash once.
 SHAPES = (
     "circle",
     "square",
@@ -20,6 +25,9 @@ SHAPES = (
     "triangle-right",
     "triangle-left",
 )
+
+DASHES = ([1, 0], [6, 2], [2, 2])
+_HUES = 8
 
 # Statuses from good to bad: light where nothing was asked or known, never red beside green.
 STATUS_COLOURS = {
@@ -56,6 +64,7 @@ CONFIG: dict[str, Any] = {
     "view": {"stroke": "#D0D0D0"},
     "text": {"color": "#444444"},
     "rect": {"stroke": "white", "strokeWidth": 2},
+    "point": {"opacity": 1},
 }
 
 # What the report and the HTML figures lay over CONFIG where the reader's screen is dark.
@@ -76,13 +85,18 @@ DARK: dict[str, Any] = {
 }
 
 
-def kernel_scales(kernels: Iterable[str]) -> tuple[alt.Scale, alt.Scale]:
-    """The colour and the shape of each kernel, by its place in the registry: the same in every figure."""
+def kernel_scales(kernels: Iterable[str]) -> tuple[alt.Scale, alt.Scale, alt.Scale]:
+    """The colour, shape and dash of each kernel, by its place in the registry: the same in every figure."""
     registered = dict.fromkeys(name for family in FAMILIES for name in kernel_names(family))
     # A kernel of older results that is no longer registered comes after all that are.
     shown = list(dict.fromkeys(kernels))
     order = list(dict.fromkeys((*registered, *shown)))
-    return _scale(shown, order, PALETTE), _scale(shown, order, SHAPES)
+    places = [order.index(name) for name in shown]
+    return (
+        alt.Scale(domain=shown, range=[PALETTE[place % len(PALETTE)] for place in places]),
+        alt.Scale(domain=shown, range=[SHAPES[(place + place // _HUES) % len(SHAPES)] for place in places]),
+        alt.Scale(domain=shown, range=[DASHES[place // _HUES % len(DASHES)] for place in places]),
+    )
 
 
 def status_scale(statuses: Iterable[str]) -> alt.Scale:
@@ -96,7 +110,3 @@ def finish(chart: alt.TopLevelMixin, title: str, subtitle: Sequence[str] = ()) -
     """Give a chart its title and the theme."""
     heading = alt.TitleParams(title, subtitle=list(subtitle)) if subtitle else alt.TitleParams(title)
     return chart.properties(title=heading).configure(**CONFIG)
-
-
-def _scale(shown: list[str], order: list[str], values: Sequence[str]) -> alt.Scale:
-    return alt.Scale(domain=shown, range=[values[order.index(name) % len(values)] for name in shown])
