@@ -45,8 +45,8 @@ _OWN = {
     # What computes on a rank (longca.parallel): it returns out and lse, and takes them back.
     "context_parallel": {
         "segments": "longca.parallel.local_segments",
-    },
         "fa3": "longca.parallel.local_fa3",
+    },
 }
 FAMILIES = tuple(_OWN)
 
