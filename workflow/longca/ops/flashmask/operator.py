@@ -76,7 +76,8 @@ class Attention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dout: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """dq, dk, dv."""
-        return *backward(*ctx.saved_tensors, dout.contiguous(), ctx.plan), None
+        q, k, v, out, lse = ctx.saved_tensors
+        return *backward(q, k, v, out, lse, dout.contiguous(), ctx.plan), None
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan) -> torch.Tensor:

@@ -1,0 +1,90 @@
+"""Our Video Sparse Attention in Triton's interpreter against float64, and compiled for Hopper without one."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from longca.masks.blocks import draw_block_map
+
+pytest.importorskip("triton")
+from longca.ops import video_sparse
+
+CASES = {
+    "whole blocks, one head each": 1,
+    "the last block in part": 2,
+    "every block, the last in part": 1,
+    "less than a block": 1,
+    "one token": 2,
+    "odd group": 1,
+    "even group": 2,
+    "empty rows and columns": 2,
+}
+
+
+def run(program, **environment):
+    """What one of the programs beside this file prints."""
+    done = subprocess.run(
+        [sys.executable, program],
+        cwd=Path(__file__).parent,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def results():
+    return run("video_sparse_interpreted.py", TRITON_INTERPRET="1")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    return run("video_sparse_compiled.py", TRITON_CACHE_DIR=str(tmp_path_factory.mktemp("triton")))
+
+
+@pytest.mark.parametrize(("name", "pack"), CASES.items())
+def test_agrees_with_float64(results, name, pack):
+    assert max(results[name]["errors"].values()) < 5e-6
+    assert results[name]["empty_exact"]
+    assert results[name]["pack"] == pack
+
+
+def test_the_adapter_passes_the_gate(results):
+    assert results["adapter"] == {"wrong": None, "backend": "triton, block lists, 2 query heads a program"}
+
+
+@pytest.mark.parametrize("variant", ["MHA 128", "GQA 128", "GQA 64, ragged"])
+def test_every_kernel_compiles_for_hopper_and_stays_in_its_registers(compiled, variant):
+    kernels = compiled[variant]
+    assert set(kernels) == {"forward_kernel", "queries_kernel", "keys_kernel"}
+    for name, kernel in kernels.items():
+        assert not kernel["serialized"], name
+        assert kernel["spilled_bytes"] == 0, name
+
+
+def test_two_programs_of_one_head_fit_an_sm(compiled):
+    # 228 KiB an SM, of which each program takes 1 KiB more than it asks for.
+    kernels = compiled["MHA 128"]
+    fit = {name: (228 << 10) // (kernel["shared_bytes"] + 1024) for name, kernel in kernels.items()}
+    assert fit == dict.fromkeys(kernels, 2)
+
+
+def test_what_the_kernels_do_not_take_is_refused():
+    uniform = draw_block_map("uniform_block", 256, 64, 0.5, 2)
+    with pytest.raises(ValueError, match="q_heads 3 is no multiple of kv_heads 2"):
+        video_sparse.plan(uniform, 3, 64, torch.device("cpu"))
+    with pytest.raises(ValueError, match="variable_block: blocks must all have one size"):
+        video_sparse.plan(replace(uniform, pattern="variable_block"), 4, 64, torch.device("cpu"))
+    plan = video_sparse.plan(uniform, 4, 64, torch.device("cpu"))
+    q, k = torch.zeros(4, 256, 64), torch.zeros(2, 256, 64)
+    with pytest.raises(ValueError, match=r"v is \(2, 128, 64\)"):
+        video_sparse.forward(q, k, k[:, :128], plan)

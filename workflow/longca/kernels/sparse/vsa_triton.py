@@ -1,0 +1,29 @@
+"""Our own Triton kernels of Video Sparse Attention: blocks of 64 x 64 by lists of the kept ones, any group of heads."""
+
+from longca.cases import Case
+from longca.kernels.interface import Kernel, Prepared, Support, Tensors, prepared
+from longca.masks.blocks import BlockMap
+
+
+def prepare(case: Case, mask: BlockMap, tensors: Tensors) -> Prepared:
+    """Lists of kept blocks in both orientations; the backend names how many query heads a program takes."""
+    from longca.ops.video_sparse import attention, plan
+
+    planned = plan(mask, case.q_heads, case.head_dim, tensors.q.device)
+    backend = f"triton, block lists, {planned.pack} query head{'s' * (planned.pack > 1)} a program"
+    return prepared(lambda q, k, v: attention(q, k, v, planned), tensors, "hsd", backend)
+
+
+KERNEL = Kernel(
+    summary="longca's own Triton kernels of Video Sparse Attention: lists of kept 64 x 64 blocks",
+    support=Support(
+        patterns=frozenset({"uniform_block"}),
+        passes={"cuda": ("forward", "backward")},
+        head_dims=frozenset({64, 128}),
+        capability=(8, 0),
+        blocks={"forward": frozenset({64}), "backward": frozenset({64})},
+        without={"variable_block": "takes blocks of one size only"},
+    ),
+    prepare=prepare,
+    distributions=("torch", "triton"),
+)

@@ -1,0 +1,102 @@
+"""What a block map is prepared into for given shapes."""
+
+from dataclasses import dataclass
+
+import torch
+
+from longca.masks.blocks import BlockMap
+from longca.masks.views.block_lists import block_lists
+
+BLOCK = 64
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Steps of loads in flight, and warps of a program."""
+
+    stages: int
+    warps: int
+
+
+@dataclass(frozen=True)
+class Launches:
+    """One launch for each kernel. The forward and dQ take one query head a program, or two that share their lists."""
+
+    forward: Launch
+    queries: Launch
+    keys: Launch
+
+
+# By head_dim and query heads a program. With one head two programs of 128 fit an SM, with two heads one.
+TABLE = {
+    (64, 1): Launches(Launch(3, 4), Launch(3, 4), Launch(3, 4)),
+    (64, 2): Launches(Launch(3, 8), Launch(3, 8), Launch(3, 4)),
+    (128, 1): Launches(Launch(3, 4), Launch(3, 4), Launch(2, 4)),
+    (128, 2): Launches(Launch(4, 8), Launch(3, 8), Launch(2, 4)),
+}
+INTERPRETED = Launches(Launch(1, 4), Launch(1, 4), Launch(1, 4))
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """counts int32 [kv_heads, blocks]; lists int32 [kv_heads, blocks, width]: the kept blocks, ascending."""
+
+    counts: torch.Tensor
+    lists: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A block map ready for tensors of these shapes. rows: for each block of queries its keys; columns: the transpose.
+
+    pack: query heads that one program of the forward and of dQ takes together.
+    """
+
+    seqlen: int
+    block: int
+    q_heads: int
+    kv_heads: int
+    head_dim: int
+    device: torch.device
+    rows: Lists
+    columns: Lists
+    pack: int
+    launches: Launches
+
+    @property
+    def group(self) -> int:
+        """Query heads that share a KV head."""
+        return self.q_heads // self.kv_heads
+
+    @property
+    def scale(self) -> float:
+        """What multiplies the scores before the softmax."""
+        return self.head_dim**-0.5
+
+
+def plan(
+    block_map: BlockMap, q_heads: int, head_dim: int, device: torch.device, launches: Launches | None = None
+) -> Plan:
+    """Makes both orientations of the map's lists on the device.
+
+    launches: by head_dim and group when None. Raises ValueError for blocks of several sizes, for heads that do not
+    divide, and on a GPU for blocks of another size than 64 and a head_dim without an entry in the table.
+    """
+    if q_heads % block_map.kv_heads:
+        raise ValueError(f"q_heads {q_heads} is no multiple of kv_heads {block_map.kv_heads}")
+    if block_map.pattern != "uniform_block":
+        raise ValueError(f"{block_map.pattern}: blocks must all have one size")
+    pack = 1 if q_heads // block_map.kv_heads % 2 else 2
+    if launches is None and device.type == "cuda":
+        if block_map.block != BLOCK or (head_dim, pack) not in TABLE:
+            raise ValueError(
+                f"block {block_map.block}, head_dim {head_dim}: takes blocks of 64, head_dim 64 or 128"
+            )
+        launches = TABLE[head_dim, pack]
+    rows, columns = (
+        Lists(*block_lists(block_map, block_map.kv_heads, device, transpose)) for transpose in (False, True)
+    )
+    return Plan(
+        block_map.seqlen, block_map.block, q_heads, block_map.kv_heads, head_dim, device, rows, columns, pack,
+        launches or INTERPRETED,
+    )  # fmt: skip
