@@ -36,6 +36,7 @@ _OWN = {
     },
     "sparse": {
         "vsa": "longca.kernels.sparse.vsa",
+        "vsa_triton": "longca.kernels.sparse.vsa_triton",
         "fa2_sparse": "longca.kernels.sparse.fa2_sparse",
         "flex": "longca.kernels.sparse.flex",
         "flashinfer": "longca.kernels.sparse.flashinfer",
