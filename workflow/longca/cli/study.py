@@ -43,9 +43,10 @@ def plan(study: Annotated[Path, typer.Option(help="Config file of the study.")])
 
     read = read_study(study)
     device = choose_device(read.measure.device).type
-    calls = read.measure.warmups + read.measure.repetitions
     rows = list(
-        plan_rows(study_series(read), calls, ASSUMED[device], _refusal(device), _measured_latencies(read))
+        plan_rows(
+            study_series(read), read.measure, ASSUMED[device], _refusal(device), _measured_latencies(read)
+        )
     )
     table = Table("family", "kernel", title=f"study {read.study} on {device}")
     for column in ("series", "cases", "unsupported", "measured before", "hours"):

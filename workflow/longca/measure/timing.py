@@ -6,14 +6,14 @@ from pathlib import Path
 
 import torch
 
+from longca.study.model import FEWEST_SAMPLES
+
 # What a call leaves in the caches must not speed the next one up: this many bytes are written between calls.
 _CUDA_FLUSH_BYTES = 256 << 20
 _CPU_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 # About 1 ms at 2 GHz: the host runs ahead of the device, so that a slow launch does not read as a slow kernel. With a
 # fifth of that, kernels of several launches on short sequences were seen to scatter on an H200.
 _HEAD_START_CYCLES = 2_000_000
-# However long a call takes, it is timed so often at least.
-FEWEST_SAMPLES = 5
 
 
 def first_call(call: Callable[[], object], device: torch.device) -> float:

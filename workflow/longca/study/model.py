@@ -44,6 +44,10 @@ class Control(Strict):
     """a control this old on its card is measured again before the next kernel; s, m or h"""
 
 
+# However long a call takes, it is timed so often at least.
+FEWEST_SAMPLES = 5
+
+
 class Protocol(Strict):
     """How a case is measured. A change of `sampling` makes older measurements invalid."""
 
@@ -67,6 +71,12 @@ class Protocol(Strict):
         """What decides how a call is sampled, as it stands in a measurement's key."""
         keys = ("warmups", "repetitions", "sampling_time")
         return {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
+
+    def samples_of(self, call_s: float) -> int:
+        """How often a call that takes `call_s` seconds is timed."""
+        if self.sampling_time is None or call_s <= 0:
+            return self.repetitions
+        return min(self.repetitions, max(FEWEST_SAMPLES, int(self.sampling_time / call_s)))
 
 
 class Study(Strict):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from longca.cases import Case, Series
 from longca.flops import attention_flops
+from longca.study.model import Protocol
 
 OVERHEAD_CALLS = 3
 """Calls' worth of time besides the timed ones: checking a case against the oracle, measuring its memory."""
@@ -47,19 +48,21 @@ class PlanRow:
     hours: float
 
 
-def predict_seconds(case: Case, calls: int, assumed: Assumptions, latency_ms: float | None) -> float:
-    """Seconds of one case: `calls` timed ones at its measured latency, or at the assumed rate."""
+def predict_seconds(case: Case, protocol: Protocol, assumed: Assumptions, latency_ms: float | None) -> float:
+    """Seconds of one case: its warm-ups and samples at its measured latency, or at the assumed rate."""
     cells = case.seqlen**2 * (case.density_nominal or 1.0)
     flops = attention_flops(cells, case.q_heads, case.head_dim, case.pass_)
     share = flops / case.world_size
     call_s = share / (assumed.tflops * 1e12) if latency_ms is None else latency_ms / 1e3
+    samples = protocol.samples_of(call_s)
+    calls = samples + min(protocol.warmups, samples)
     turns = TURNS if case.arrangement else 1
     return assumed.case_s + (calls * turns + OVERHEAD_CALLS) * call_s
 
 
 def plan_rows(
     series: Iterable[Series],
-    calls: int,
+    protocol: Protocol,
     assumed: Assumptions,
     is_refused: Callable[[Case], bool],
     latencies_ms: Mapping[Case, float],
@@ -71,7 +74,7 @@ def plan_rows(
     for (family, kernel), own in by_kernel.items():
         cases = [case for one in own for case in one.cases]
         run = [case for case in cases if not is_refused(case)]
-        seconds = sum(predict_seconds(case, calls, assumed, latencies_ms.get(case)) for case in run)
+        seconds = sum(predict_seconds(case, protocol, assumed, latencies_ms.get(case)) for case in run)
         yield PlanRow(
             family=family,
             kernel=kernel,
