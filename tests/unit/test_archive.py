@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 import stat
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -370,3 +372,12 @@ def test_the_commands(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert changed.exit_code == 1
     assert changed.output.startswith("longca: changed.zip: README.md: has sha256 ")
     assert changed.output.count("\n") == 1
+
+
+def test_what_the_snakefile_asks_needs_no_heavy_library() -> None:
+    program = (
+        "import sys, longca.reporting.archive.contents, longca.revision; "
+        "print(sorted({'altair', 'pyarrow', 'torch', 'rocrate'} & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
