@@ -66,7 +66,7 @@ def test_speed_up_is_over_the_same_kernel_on_the_whole_map() -> None:
     section = sections(study, TIMES)["Forward speed-up over the same kernel at density 1"]
     assert section.rows == (("uniform_block", "2048", "64", "0.25", "4.00", "2.50"),)
     assert section.best == {(0, 4)}
-    drawn = draw(study, "sparse_speedup_over_density")["data"]["values"]
+    (drawn,) = draw(study, "sparse_speedup_over_density")["datasets"].values()
     assert sorted(row["speedup"] for row in drawn) == [1.0, 1.0, 2.5, 4.0]
 
 
