@@ -99,8 +99,12 @@ def test_what_a_budget_leaves_out_has_no_record_and_is_measured_next(tmp_path):
 def test_the_budget_ends_a_case_without_calling_it_a_timeout(tmp_path):
     one = study("hang", case_timeout="50m")
     (series,) = study_series(one)
-    with KernelSession("dense", "hang", one.measure) as session, pytest.raises(OutOfBudgetError):
-        SeriesRunner(one, tmp_path, series, frozenset(), 0.0).run(session, Budget.of(6), lambda *case: None)
+    with KernelSession("dense", "hang", one.measure) as session:
+        _ = session.opened
+        with pytest.raises(OutOfBudgetError):
+            SeriesRunner(one, tmp_path, series, frozenset(), 0.0).run(
+                session, Budget.of(10), lambda *case: None
+            )
     journal = tmp_path / "journals/dense/auto/hang/causal/4-2.jsonl"
     assert {json.loads(line)["seqlen"] for line in journal.read_text().splitlines()} == {32}
 

@@ -1,7 +1,8 @@
 """Freezing a study: its records in a form small enough for a repository, from which everything else is made again.
 
-Lines keep every column. samples_ms keep four digits, the environment is kept once (environments.py), a control's doubt
-stands in `flags`, and each line carries its journal's key, so that a study no longer frozen goes on measuring from it.
+Lines keep every column. samples_ms and relative_error keep four digits, latency_ms six, the environment is kept once
+(environments.py), a control's doubt stands in `flags`, and each line carries its journal's key, so that a study no
+longer frozen goes on measuring from it.
 """
 
 import json
@@ -53,10 +54,11 @@ def _freeze(
     results: Path, series: Series, keyed: list[tuple[str | None, Record]], flags: ControlFlags | None
 ) -> None:
     journal = results / "journals" / series.name.with_suffix(".jsonl")
-    keys = Journal(journal).keys() if journal.exists() else {}
+    lines_of = Journal(journal).keys() if journal.exists() else {}
+    keys = {(measured.case, measured.measured_at): key for key, measured in lines_of.items()}
     lines = []
     for key, record in keyed:
-        found = key or next((name for name, measured in keys.items() if measured == record), None)
+        found = key or keys.get((record.case, record.measured_at))
         columns, shared = _frozen(flags.on(record) if flags else record)
         file = environment_file(results, digest_of(shared))
         if not file.exists():
@@ -70,9 +72,19 @@ def _frozen(record: Record) -> tuple[dict[str, Any], dict[str, Any]]:
     """A record's columns in their frozen form, and the environment they refer to."""
     columns = json.loads(record.to_line())
     if columns["samples_ms"] is not None:
-        columns["samples_ms"] = [float(f"{sample:.4g}") for sample in columns["samples_ms"]]
+        columns["samples_ms"] = [_digits(sample, 4) for sample in columns["samples_ms"]]
+        columns["latency_ms"] = {name: _digits(value, 6) for name, value in columns["latency_ms"].items()}
+    if columns["relative_error"] is not None:
+        errors = columns["relative_error"].items()
+        columns["relative_error"] = {
+            name: None if error is None else _digits(error, 4) for name, error in errors
+        }
     columns["environment"], shared = shorten(columns["environment"])
     return columns, shared
+
+
+def _digits(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 def check_masks(study: Study, results: Path) -> int:
