@@ -6,6 +6,8 @@ rule report:
     input:
         rules.tables.input,
         rules.figures.input,
+        # Cells measured again, where some were: by hand, with `longca repeat`.
+        sorted(map(str, Path(RESULTS, "repeats").glob("*.jsonl"))),
         [from_here(path) for path in sorted(TEMPLATES.rglob("*")) if path.is_file()],
     output:
         f"{RESULTS}/report.html",

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from longca.cli import archive, compare, data, kernels, masks, measure, reporting, show, study
+from longca.cli import archive, compare, data, kernels, masks, measure, reference, reporting, show, study
 from longca.errors import LongcaError
 
 app = typer.Typer(
@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for stage in (data, masks, kernels, measure, study, reporting, archive, compare, show):
+for stage in (data, masks, kernels, measure, reference, study, reporting, archive, compare, show):
     stage.register(app)
 
 

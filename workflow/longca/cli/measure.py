@@ -27,7 +27,6 @@ def register(app: typer.Typer) -> None:
     """Add this stage's commands to the application."""
     app.command()(measure)
     app.command("compile")(compile_)
-    app.command()(freeze)
     app.command()(doctor)
 
 
@@ -85,10 +84,10 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
     from longca.measure.budget import Budget, OutOfBudgetError
     from longca.measure.freezing import refuse_frozen
     from longca.measure.running import measure_series
+    from longca.measure.slurm import within_job
     from longca.measure.world.joined_world import follow
     from longca.measure.world.membership import find_membership
     from longca.measure.world.running import check_world, measure_on_ranks
-    from longca.measure.slurm import within_job
     from longca.study.loading import read_study
     from longca.study.units import parse_duration
 
@@ -98,6 +97,7 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
     try:
         budget_s = within_job(parse_duration(time_budget) if time_budget else None)
     except ValueError as error:
+        raise LongcaError(f"--time-budget: {error}") from error
     membership = find_membership(os.environ)
     check_world(chosen, membership)
     if membership is not None and membership.rank > 0:
@@ -105,7 +105,6 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
         return
     budget, console = Budget.of(budget_s), Console(stderr=True)
     results = Path("results") / study.study
-        raise LongcaError(f"--time-budget: {error}") from error
     try:
         alone = [one for one in chosen if one.family != _ON_RANKS]
         if alone:
@@ -183,23 +182,6 @@ def compile_(
     chosen = _choose(read, only or [])
     cases = [case for one in chosen if one.family != _ON_RANKS for case in one.cases]
     compile_cases(read, Path("results") / read.study, cases, processes, Console(stderr=True))
-
-
-def freeze(
-    study: Annotated[Path, typer.Option(help="Config file of a study whose series are all measured.")],
-    check: Annotated[
-        bool, typer.Option("--check", help="Only draw every mask again and compare it with the records.")
-    ] = False,
-) -> None:
-    """Bring a study's records into the form that a repository keeps: `frozen: true` then makes them inputs."""
-    from longca.measure.freezing import check_masks, freeze_study
-    from longca.study.loading import read_study
-
-    read = read_study(study)
-    results = Path("results") / read.study
-    if not check:
-        freeze_study(read, results)
-    typer.echo(f"{check_masks(read, results)} masks are those of the records")
 
 
 def doctor() -> None:

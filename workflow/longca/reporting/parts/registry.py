@@ -7,6 +7,7 @@ from longca.reporting.parts.machines import machine_facts
 from longca.reporting.parts.overhead import costs
 from longca.reporting.parts.part import Part
 from longca.reporting.parts.provenance import provenance
+from longca.reporting.parts.repeatability import repeatability
 from longca.reporting.parts.statuses import statuses
 from longca.reporting.parts.tables import tables
 
@@ -17,6 +18,7 @@ PARTS = (
     Part("asked", "What was asked", asked),
     Part("machines", "On what machine", machine_facts),
     Part("statuses", "What came of the cases", statuses),
+    Part("repeatability", "Whether runs compare", repeatability),
     Part("overhead", "What measuring cost", costs),
     Part("provenance", "Provenance", provenance),
 )
