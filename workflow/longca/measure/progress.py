@@ -62,9 +62,8 @@ def _prediction(study: Study) -> Callable[[Case], float]:
     """Seconds a case is thought to take; only the proportion of two cases counts."""
     device = study.measure.device
     on_gpu = has_gpu() if device == "auto" else device == "cuda"
-    calls = study.measure.warmups + study.measure.repetitions
     assumed = ASSUMED["cuda" if on_gpu else "cpu"]
-    return partial(predict_seconds, calls=calls, assumed=assumed, latency_ms=None)
+    return partial(predict_seconds, protocol=study.measure, assumed=assumed, latency_ms=None)
 
 
 class _Line:
