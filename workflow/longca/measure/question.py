@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from longca.cases import Case, study_series
+from longca.measure.device_lock import timing_lock
 from longca.measure.device_probe import has_gpu
 from longca.measure.masks import case_mask
 from longca.measure.record import Record
-from longca.measure.running import timing_lock
 from longca.measure.session import KernelSession
 from longca.study.loading import check_study
 from longca.study.model import Study
@@ -56,7 +56,7 @@ def ask(question: Question) -> Table:
     }
     study = check_study({"study": "question", "measure": {"device": device}, "dense": grid}, "command line")
     (asked,) = study.dense
-    with tempfile.TemporaryDirectory() as folder, timing_lock():
+    with tempfile.TemporaryDirectory() as folder, timing_lock(device):
         records = [record for kernel in asked.kernels for record in _records(study, Path(folder), kernel)]
     return _table(records)
 

@@ -10,10 +10,10 @@ from longca.cases import Series, study_series
 from longca.errors import LongcaError
 from longca.measure.budget import Budget
 from longca.measure.controls import Controls
+from longca.measure.device_lock import timing_lock
 from longca.measure.journal import Journal, case_key
 from longca.measure.masks import case_mask
 from longca.measure.record import Record, read_records
-from longca.measure.running import timing_lock
 from longca.measure.session import KernelSession
 from longca.study.model import Study
 
@@ -37,7 +37,8 @@ def repeat_cells(
     journal = Journal(results / "repeats" / f"{seed}.jsonl")
     controls = Controls(study, results, budget)
     for (family, kernel), of_kernel in groupby(drawn, key=lambda record: (record.family, record.kernel)):
-        with timing_lock(budget), KernelSession(family, kernel, study.measure, budget) as session:
+        lock = timing_lock(study.measure.device, budget)
+        with lock, KernelSession(family, kernel, study.measure, budget) as session:
             session.control = controls.current(session.opened.environment)
             for first in of_kernel:
                 second = _again(study, results, first, session, journal, budget)

@@ -1,25 +1,22 @@
-"""Measuring many series: grid by grid, one session a kernel, one timing at a time on a device, within one budget."""
+"""Measuring many series: grid by grid, one session a kernel, on a device of its own, within one budget."""
 
 import contextlib
-import os
-import sys
 import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 import psutil
-from filelock import FileLock, Timeout
 from rich.console import Console
 
 from longca.cases import Series, grid_series, study_series
 from longca.errors import LongcaError
-from longca.measure.budget import NO_LIMIT, Budget
+from longca.measure.budget import Budget
 from longca.measure.controls import Controls
+from longca.measure.device_lock import timing_lock
 from longca.measure.device_probe import has_gpu
 from longca.measure.progress import series_progress
 from longca.measure.record import STATUSES
@@ -60,10 +57,12 @@ def measure_series(
     budget = Budget.of(budget_s)
     started = _process_start()
     whole = {one.name: one for one in study_series(study)}
-    with tempfile.TemporaryDirectory(prefix="longca-") as oracles:
+    # From the first to the last kernel one GPU, this run's own: workers of the next kernels start on it, too.
+    lock = timing_lock(study.measure.device, budget)
+    with lock, tempfile.TemporaryDirectory(prefix="longca-") as oracles:
         controls = Controls(study, results, budget, Path(oracles))
         for turn, session in _sessions(study, turns(study, series), budget, Path(oracles)):
-            with timing_lock(budget), session:
+            with session:
                 environment = session.opened.environment
                 asked = time.monotonic()
                 session.control = controls.current(environment)
@@ -107,35 +106,6 @@ def _sessions(
                 yield started.popleft()
         while started:
             yield started.popleft()
-
-
-@contextmanager
-def timing_lock(budget: Budget = NO_LIMIT) -> Iterator[None]:
-    """Held while a process times on this machine's CPU or visible GPUs: no two measurements disturb each other.
-
-    Raises OutOfBudgetError where the budget ends before another process lets it go.
-    """
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "all").replace(",", "-").replace("/", "-")
-    lock = FileLock(Path(tempfile.gettempdir()) / f"longca-timing-{visible}.lock", mode=0o666)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        where = f"waiting for another measurement on this machine ({lock.lock_file})"
-        print(where, file=sys.stderr, flush=True)
-        _wait_for(lock, budget)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _wait_for(lock: FileLock, budget: Budget) -> None:
-    while True:
-        try:
-            lock.acquire(timeout=budget.left(60))
-        except Timeout:
-            continue
-        return
 
 
 def _process_start() -> float:

@@ -11,8 +11,9 @@ from rich.console import Console
 from longca.cases import Series, study_series
 from longca.errors import LongcaError
 from longca.measure.budget import Budget
+from longca.measure.device_lock import timing_lock
 from longca.measure.progress import series_progress
-from longca.measure.running import timing_lock, turns
+from longca.measure.running import turns
 from longca.measure.series import SeriesRunner
 from longca.measure.world.joined_world import Conductor
 from longca.measure.world.membership import Membership
@@ -58,7 +59,10 @@ def measure_on_ranks(
     started = time.monotonic()
     whole = {one.name: one for one in study_series(study)}
     parts = [part for turn in turns(study, series) for part in turn.parts]
-    with timing_lock(budget), Conductor(membership) if membership else nullcontext() as conductor:
+    # A launcher has given its ranks their GPUs; ranks that are started here need one each.
+    gpus = None if membership else max(part.world_size for part in parts)
+    lock = timing_lock(study.measure.device, budget, gpus)
+    with lock, Conductor(membership) if membership else nullcontext() as conductor:
         for (kernel, world_size), group in groupby(parts, key=lambda part: (part.kernel, part.world_size)):
             with KeptWorld(kernel, world_size, study.measure, budget, conductor) as world:
                 for part in group:
