@@ -13,7 +13,10 @@ NO_DEVICE = "no device yet"
 
 
 class Place(NamedTuple):
-    """What the cells of a table's row share; `block` and nominal `density` are block-sparse's, else None."""
+    """What the cells of a table's row share; `block` and nominal `density` are block-sparse's, else None.
+
+    ranks: that a case is spread over, 1 outside context parallel.
+    """
 
     family: str
     device: str
@@ -27,6 +30,7 @@ class Place(NamedTuple):
     seqlen: int
     block: int | None
     density: float | None
+    ranks: int
 
     @property
     def heads(self) -> str:
@@ -76,12 +80,13 @@ class Cell:
         return tuple(dict.fromkeys(flag for row in self.rows for flag in row.get("flags") or ()))
 
     def throughput(self, quantile: str = "p50") -> float | None:
-        """TFLOP/s at a quantile (p20, p50, p80) of latency: FLOPs summed by times summed; None unless ok."""
+        """TFLOP/s a rank at a quantile (p20, p50, p80) of latency: FLOPs summed by times summed; None unless ok."""
         if not self.ok:
             return None
         place, milliseconds = self.place, sum(row[f"latency_ms_{quantile}"] for row in self.rows)
         area = sum(row["area"] for row in self.rows)
-        return attention_flops(area, place.q_heads, place.head_dim, place.pass_) / milliseconds / 1e9
+        flops = attention_flops(area, place.q_heads, place.head_dim, place.pass_) / place.ranks
+        return flops / milliseconds / 1e9
 
     def latency(self, quantile: str) -> float | None:
         """Milliseconds at a quantile, summed over the samples; None unless ok."""
@@ -150,4 +155,5 @@ def _place(device: str, row: Row) -> Place:
         row["seqlen"],
         row.get("block"),
         row.get("density_nominal"),
+        row.get("world_size") or 1,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from longca.reporting.anchors import has_dense_anchors
 from longca.study.model import Study
 
-ALL_FAMILIES = ("dense", "sparse")
+ALL_FAMILIES = ("dense", "sparse", "context_parallel")
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,11 @@ TABLES = (
         "sparse",
         "Throughput, speed-up, memory and statuses of the block-sparse kernels by pattern, length and density.",
         ("sparse",),
+    ),
+    TableKind(
+        "context_parallel",
+        "Throughput a rank, efficiency, communication and memory of the mechanisms by pattern, ranks and length.",
+        ("context_parallel",),
     ),
     TableKind("support", "What each kernel declares it can do, beside what was seen.", ALL_FAMILIES),
     TableKind("verification", "How far each case was from the oracle, and which were wrong.", ALL_FAMILIES),
@@ -93,6 +98,13 @@ FIGURES = (
         "The allocator's peak over the inputs, a panel a pattern with its block size, length and pass.",
         "sparse",
         ("sparse",),
+    ),
+    FigureKind(
+        "context_parallel_scaling",
+        "Context parallelism: throughput a rank over the number of ranks",
+        "Median throughput a rank, a panel a pattern, pass and tokens a rank; the dashed rule is one rank alone.",
+        "context_parallel",
+        ("context_parallel",),
     ),
     FigureKind(
         "support",

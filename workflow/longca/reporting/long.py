@@ -23,9 +23,16 @@ COLUMNS: dict[str, pa.DataType] = {
     **dict.fromkeys(("dtype", "pass"), _TEXT),
     "block": _WHOLE,
     "density_nominal": _REAL,
+    "mechanism": _TEXT,
+    **dict.fromkeys(("world_size", "topology_ulysses", "topology_ring", "topology_windows"), _WHOLE),
+    **dict.fromkeys(("topology_placement", "sharding"), _TEXT),
+    "head_chunks": _WHOLE,
     **dict.fromkeys(("status", "reason"), _TEXT),
     **dict.fromkeys(("latency_ms_p20", "latency_ms_p50", "latency_ms_p80"), _REAL),
     "samples_ms": pa.list_(_REAL),
+    **dict.fromkeys((f"rank_latency_ms_{which}" for which in ("min", "mean", "max")), _REAL),
+    "communication_bytes": _WHOLE,
+    **dict.fromkeys(("communication_ms", "computation_ms", "imbalance"), _REAL),
     **dict.fromkeys(("tflops", "area", "density"), _REAL),
     "peak_memory_bytes": _WHOLE,
     **dict.fromkeys(("prepare_ms", "compile_ms"), _REAL),
@@ -34,14 +41,19 @@ COLUMNS: dict[str, pa.DataType] = {
     "flags": pa.list_(_TEXT),
     **dict.fromkeys(("mask_digest", "fingerprint", "measured_at"), _TEXT),
 }
-SPARSE_ONLY = ("block", "density_nominal")
+_ON_RANKS = ("mechanism", "world_size", "topology_", "sharding", "head_chunks", "rank_latency_ms_")
+# Columns of one family only, by the beginning of their names.
+OF_ONE_FAMILY = {
+    "sparse": ("block", "density_nominal"),
+    "context_parallel": (*_ON_RANKS, "communication_", "computation_ms", "imbalance"),
+}
 
 
 def long_table(collected: Iterable[CaseRecord], family: str) -> pa.Table:
     """One row a case in the record's columns; where a case has no record the status says `not measured`."""
     rows = [long_row(item) for item in collected]
-    columns = {name: kind for name, kind in COLUMNS.items() if family == "sparse" or name not in SPARSE_ONLY}
-    return table_of(rows, columns)
+    others = tuple(name for other, names in OF_ONE_FAMILY.items() if other != family for name in names)
+    return table_of(rows, {name: kind for name, kind in COLUMNS.items() if not name.startswith(others)})
 
 
 def table_of(rows: Sequence[Row], columns: dict[str, pa.DataType]) -> pa.Table:
@@ -90,9 +102,11 @@ def read_rows(file: Path) -> list[Row]:
 def long_row(item: CaseRecord) -> Row:
     """A case's record as one flat row; without a record its status is `not measured`."""
     case, file, record = item
-    if record is None:
-        return {**case.columns(), "status": NOT_MEASURED, "reason": f"no record yet in {file}"}
     row: Row = {}
+    if record is None:
+        for name, value in case.columns().items():
+            flatten(name, value, row)
+        return row | {"status": NOT_MEASURED, "reason": f"no record yet in {file}"}
     for name, value in record.model_dump(by_alias=True).items():
         flatten(name, value, row)
     return row

@@ -53,8 +53,10 @@ def kernel_section(
     for cell in cells:
         table.setdefault(cell.place, {})[cell.kernel] = cell
     block_sparse = any(place.block is not None for place in table)
+    on_ranks = any(place.family == "context_parallel" for place in table)
     key_headers = (
         "Pattern",
+        *(("Ranks",) if on_ranks else ()),
         "Length (tokens)",
         *(("Block (tokens)", "Density (nominal)") if block_sparse else ()),
     )
@@ -66,7 +68,7 @@ def kernel_section(
             # Of two equal ones both are the best.
             winners = [kernel for kernel, number in numbers.items() if number == best(present)]
             bold |= {(index, len(key_headers) + kernels.index(kernel)) for kernel in winners}
-        keys: tuple[str, ...] = (place.pattern, str(place.seqlen))
+        keys: tuple[str, ...] = (place.pattern, *((str(place.ranks),) if on_ranks else ()), str(place.seqlen))
         keys += (str(place.block), f"{place.density:g}") if block_sparse else ()
         rows.append((*keys, *(_text(table[place].get(kernel), numbers.get(kernel)) for kernel in kernels)))
     return Section(title, (*key_headers, *kernels), tuple(rows), frozenset(bold), note=note)
@@ -85,7 +87,8 @@ def setting(place: Place, among: Iterable[Cell]) -> str:
     """What all cells of a section share, for its title; the dataset `auto` only beside others."""
     several = any(cell.place.dataset != place.dataset for cell in among if cell.place.family == place.family)
     documents = f", documents of {place.dataset}" if several or place.dataset != "auto" else ""
-    shape = f"{place.family} kernels, heads {place.heads}, head dimension {place.head_dim}, {place.dtype}"
+    what = "context parallelism" if place.family == "context_parallel" else f"{place.family} kernels"
+    shape = f"{what}, heads {place.heads}, head dimension {place.head_dim}, {place.dtype}"
     return f"{shape}, {plain(place.device)}{documents}"
 
 
@@ -93,7 +96,9 @@ def _by_pattern(places: Iterable[Place]) -> list[Place]:
     """Places pattern by pattern in the order of the grid, each by rising length."""
     listed = list(places)
     order = list(dict.fromkeys(place.pattern for place in listed))
-    return sorted(listed, key=lambda p: (order.index(p.pattern), p.seqlen, p.block or 0, p.density or 0))
+    return sorted(
+        listed, key=lambda p: (order.index(p.pattern), p.ranks, p.seqlen, p.block or 0, p.density or 0)
+    )
 
 
 def _text(cell: Cell | None, number: float | None) -> str:

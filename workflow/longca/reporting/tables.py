@@ -14,6 +14,7 @@ from longca.reporting.expected import ANCHOR_COLUMNS, anchor_rows, anchor_sectio
 from longca.reporting.latex import latex
 from longca.reporting.long import Row, csv_text, long_row, long_table, parquet_bytes, table_of
 from longca.reporting.markdown import markdown
+from longca.reporting.mechanism_sections import mechanism_sections
 from longca.reporting.names import families, table_file, tables_of
 from longca.reporting.sections import Section, throughput_sections
 from longca.reporting.sparse_sections import sparse_sections
@@ -53,7 +54,8 @@ MADE_BY: dict[str, tuple[Callable[[Study, Collected], pa.Table], Sections]] = {
     "sparse": (_family_table("sparse"), sparse_sections),
     "support": (_support, support_sections),
     "anchors": (_anchors, anchor_sections),
-    "verification": (_verification, lambda rows: verification_sections(cells_of(rows))),
+    "context_parallel": (_family_table("context_parallel"), mechanism_sections),
+    "verification": (_verification, verification_sections),
 }
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from longca.reporting.cells import Cell, Place
+from longca.reporting.cells import Cell, Place, cells_of
 from longca.reporting.long import COLUMNS, Row
+from longca.reporting.mechanisms import as_mechanisms
 from longca.reporting.sections import Section, by_setting, kernel_section, setting
 from longca.reporting.words import digits, plain
 
@@ -22,7 +23,10 @@ _COLUMNS = (
         "dtype",
         "pass",
     ),
-    *("block", "density_nominal", "status", "reason"),
+    *("block", "density_nominal"),
+    *("mechanism", "world_size", "topology_ulysses", "topology_ring", "topology_windows"),
+    *("topology_placement", "sharding", "head_chunks"),
+    *("status", "reason"),
     *(f"relative_error_{tensor}" for tensor in ("out", "dq", "dk", "dv")),
     *("backend", "mask_digest", "fingerprint"),
 )
@@ -34,8 +38,9 @@ def verification_rows(rows: Sequence[Row]) -> list[Row]:
     return [{name: row.get(name) for name in (*VERIFICATION_COLUMNS, "environment_device")} for row in rows]
 
 
-def verification_sections(cells: Sequence[Cell]) -> list[Section]:
-    """The largest relative error of each cell by pattern and length x kernel; then every wrong case."""
+def verification_sections(rows: Sequence[Row]) -> list[Section]:
+    """The largest relative error of each cell by pattern and length x kernel or mechanism; then every wrong case."""
+    cells = cells_of(as_mechanisms(rows))
     sections = [
         kernel_section(
             f"Relative error of {_tensors(place)} against the oracle, {place.pass_}, {setting(place, cells)}",

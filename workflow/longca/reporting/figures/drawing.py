@@ -20,6 +20,7 @@ from longca.reporting.figures.density import (
 from longca.reporting.figures.lines import over_length, peak_memory
 from longca.reporting.figures.masks import masks
 from longca.reporting.figures.print_form import WIDTHS_PT, printed
+from longca.reporting.figures.scaling import scaling
 from longca.reporting.figures.support import support_map
 from longca.reporting.figures.theme import DARK
 from longca.reporting.kinds import FigureKind
@@ -36,6 +37,7 @@ DRAWN_BY: dict[str, Callable[[Sequence[Row], str], alt.TopLevelMixin]] = {
     "sparse_throughput_over_density": throughput_over_density,
     "sparse_speedup_over_density": speedup_over_density,
     "sparse_peak_memory": memory_over_density,
+    "context_parallel_scaling": scaling,
 }
 
 
