@@ -7,7 +7,6 @@ import gc
 import math
 import statistics
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,18 +127,15 @@ class CellMeasurer:
         if cell.verdict.wrong:
             return Outcome(status="wrong", reason=cell.verdict.wrong, **common)
         call = cell.call(case.pass_)
-        with ThreadPoolExecutor(max_workers=1) as readings:
-            # The device is read while it warms up and while results are checked: never while calls are timed.
-            reading, start = readings.submit(devices.state, self.device), time.monotonic()
-            repetitions = warm_up(call, self.device, request.warmups, request.repetitions, request.sampling_s)
-            before = reading.result()
-            samples = time_calls(call, self.device, repetitions)
-            timed_for_s = time.monotonic() - start
-            reading = readings.submit(devices.state, self.device)
-            start_of_check = time.monotonic()
-            again = cell.verifier.check(cell.prepared, gradients=case.pass_ == "backward")
-            verified_for_s += time.monotonic() - start_of_check
-            after = reading.result()
+        start = time.monotonic()
+        repetitions = warm_up(call, self.device, request.warmups, request.repetitions, request.sampling_s)
+        before = devices.state(self.device)
+        samples = time_calls(call, self.device, repetitions)
+        after = devices.state(self.device)
+        timed_for_s = time.monotonic() - start
+        start_of_check = time.monotonic()
+        again = cell.verifier.check(cell.prepared, gradients=case.pass_ == "backward")
+        verified_for_s += time.monotonic() - start_of_check
         common |= {
             "timed_from": start,
             "timed_for_s": timed_for_s,

@@ -2,24 +2,17 @@
 
 import os
 import platform
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from longca.measure.nvml import Gpu
 from longca.revision import git_revision
 
 # Dense 16-bit peak of the chip by the vendor's datasheet, TFLOP/s: a value above it is a fault of counting.
 _PEAK_TFLOPS = {"H100": 989.0, "H200": 989.0, "H800": 989.0, "GH200": 989.0, "A100": 312.0, "B200": 2250.0}
 
-_GPU_STATE = {
-    "sm_clock_mhz": "clocks.sm",
-    "memory_clock_mhz": "clocks.mem",
-    "power_w": "power.draw",
-    "temperature_c": "temperature.gpu",
-    "throttle_reasons": "clocks_throttle_reasons.active",
-}
 # Bits of the throttle reasons that slow a kernel without anyone having asked: power brake, thermal, hardware slowdown.
 _SLOWED = 0x08 | 0x20 | 0x40 | 0x80
 
@@ -46,11 +39,11 @@ def describe(device: torch.device) -> dict[str, Any]:
         return common
     major, minor = torch.cuda.get_device_capability(device)
     return common | {
-        "gpu_uuid": str(torch.cuda.get_device_properties(device).uuid),
+        "gpu_uuid": _gpu_uuid(device),
         "compute_capability": f"{major}.{minor}",
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),
-        "driver": _nvidia_smi(device, ["driver_version"])[0],
+        "driver": _gpu(device).driver_version(),
         "sm_count": torch.cuda.get_device_properties(device).multi_processor_count,
     }
 
@@ -81,16 +74,7 @@ def state(device: torch.device) -> dict[str, Any]:
     """Clocks, power and temperature of a GPU now; the load of a CPU, whose clocks a user may not read."""
     if device.type != "cuda":
         return {"load_1m": round(os.getloadavg()[0], 2)}
-    values = _nvidia_smi(device, list(_GPU_STATE.values()))
-    return {name: _number(value) for name, value in zip(_GPU_STATE, values, strict=True)}
-
-
-def _number(value: str) -> float | str:
-    """A reading as a number; what a card does not tell (`[N/A]`) and bit masks stay words."""
-    try:
-        return float(value)
-    except ValueError:
-        return value
+    return _gpu(device).state()
 
 
 def throttled(state: dict[str, Any]) -> bool:
@@ -99,14 +83,10 @@ def throttled(state: dict[str, Any]) -> bool:
     return reasons.startswith("0x") and bool(int(reasons, 16) & _SLOWED)
 
 
-def _nvidia_smi(device: torch.device, fields: list[str]) -> list[str]:
+def _gpu(device: torch.device) -> Gpu:
+    return Gpu(_gpu_uuid(device))
+
+
+def _gpu_uuid(device: torch.device) -> str:
     uuid = str(torch.cuda.get_device_properties(device).uuid)
-    identity = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
-    command = [
-        "nvidia-smi",
-        f"--id={identity}",
-        f"--query-gpu={','.join(fields)}",
-        "--format=csv,noheader,nounits",
-    ]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    return [value.strip() for value in answer.stdout.strip().split(",")]
+    return uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"

@@ -5,6 +5,7 @@
 It may crash, hang or run out of memory: the process that started it loses one case and starts another worker.
 """
 
+import gc
 import os
 import sys
 from typing import TextIO
@@ -39,6 +40,8 @@ def main() -> None:
     from longca.measure.cell import CellMeasurer
 
     measurer = CellMeasurer(kernel, device, missing)
+    # Between cells garbage is collected: not among all that libraries made when they were imported.
+    gc.freeze()
     process = os.getpid()
     for line in sys.stdin:
         request = Request.model_validate_json(line)
