@@ -174,6 +174,19 @@ def test_blocks_of_128_and_the_backward_are_compared_kernel_by_kernel() -> None:
     )
 
 
+def test_the_verdicts_stand_above_the_figure_of_throughputs() -> None:
+    study = paper_study("flashinfer", "fa2_sparse")
+    tabled(study, speeds(flashinfer=1.0, fa2_sparse=2.0))
+    above = draw(study, "sparse_throughput_over_density")["title"]["subtitle"]
+    said = " ".join(above)
+    assert (
+        "The paper's order of block-sparse kernels (arXiv 2510.17896), a CPU, 2 threads: reproduced: " in said
+    )
+    assert "reproduced: flashinfer over fa2_sparse, blocks of 128, forward" in said
+    assert "not tested: vsa_triton over flashinfer, blocks of 64, forward" in said
+    assert max(map(len, above)) <= 80
+
+
 def test_devices_are_told_apart() -> None:
     def change(case: Case) -> dict[str, Any]:
         device = "a GPU" if case.density_nominal == 0.25 else "another GPU"

@@ -13,6 +13,7 @@ from longca.reporting.words import count, plain, status_words
 
 _PATTERN = "uniform_block"
 _BOTH = ("forward", "backward")
+_VERDICTS = ("reproduced", "refuted", "neither reproduced nor refuted", "not tested")
 # The paper's order: the faster kernel, the slower one, the block size, the passes both have.
 _ORDER = (
     ("vsa", "vsa_triton", 64, _BOTH),
@@ -50,6 +51,19 @@ def paper_order(cells: Sequence[Cell]) -> list[Finding]:
         sentences = (*_kernel_order(here), *_block_order(here), *_pass_order(here))
         found.append(Finding(heading, sentences))
     return found
+
+
+def verdicts_in_short(cells: Sequence[Cell]) -> list[str]:
+    """The verdicts of `paper_order` without the ratios behind them, a line a verdict: what stands beside a figure."""
+    lines = []
+    for finding in paper_order(cells):
+        subjects: dict[str, list[str]] = {verdict: [] for verdict in _VERDICTS}
+        for subject, sentence in finding.sentences:
+            subjects[sentence.partition(":")[0]].append(subject)
+        if finding.sentences:
+            lines.append(f"{finding.heading}:")
+        lines += [f"{verdict}: {'; '.join(about)}" for verdict, about in subjects.items() if about]
+    return lines
 
 
 def _kernel_order(cells: Sequence[Cell]) -> Iterator[tuple[str, str]]:

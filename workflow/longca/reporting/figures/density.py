@@ -1,5 +1,6 @@
 """Lines over density: throughput, what sparsity gains a kernel, and what memory it takes."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,15 +12,23 @@ from longca.reporting.figures.encodings import tflops_axis
 from longca.reporting.figures.lines import CROSSES, QUANTILES, SCALE_RANGE, line_panels, memory_axis
 from longca.reporting.figures.theme import finish
 from longca.reporting.long import Row
+from longca.reporting.sparse_findings import verdicts_in_short
 from longca.reporting.sparse_speedup import speedups
+
+# Characters of a line above the figure: more would make it wider than its panels.
+_LINE = 76
 
 
 def throughput_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
-    """Throughput of kept cells, a panel a pattern with its block size, length and pass; bars p20 to p80."""
+    """Throughput of kept cells, a panel a pattern with its block size, length and pass; bars p20 to p80.
+
+    The paper's order stands above it, reproduced or refuted: it is what the lines show.
+    """
     cells = cells_of(rows)
     values = _by_block(cell_values(cells))
     chart = line_panels(values, _density_axis(values), tflops_axis(SCALE_RANGE[0]), "tflops")
-    return finish(chart, title, [common_settings(cells), QUANTILES, CROSSES])
+    found = [line for verdict in verdicts_in_short(cells) for line in textwrap.wrap(verdict, _LINE)]
+    return finish(chart, title, [common_settings(cells), QUANTILES, CROSSES, *found])
 
 
 def speedup_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
