@@ -44,7 +44,8 @@ class Worker:
         self.start_timeout_s = start_timeout_s
         environment = worker_environment(kernel)
         if threads is not None:
-            environment |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+            variables = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
+            environment |= dict.fromkeys(variables, str(threads))
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed with the worker)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "longca.measure.worker", family, kernel, device],
