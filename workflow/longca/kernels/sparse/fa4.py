@@ -40,13 +40,14 @@ KERNEL = Kernel(
         patterns=frozenset({"uniform_block"}),
         passes={"cuda": ("forward", "backward")},
         head_dims=frozenset({64, 128}),
+        # Elsewhere its tiles are others. Here the forward's shrinks to blocks of 64, the backward's 128 keys do not.
         capability=(9, 0),
-        # Its forward tile shrinks to blocks of 64; the backward's 128 keys do not (4.0.0b36, compute capability 9.0).
+        capability_below=(10, 0),
         blocks={"forward": frozenset({64, 128}), "backward": frozenset({128})},
         seqlen_multiple=128,
         without={"variable_block": "takes blocks of one size only"},
     ),
     prepare=prepare,
     imports=("torch", "flash_attn.cute"),
-    distributions=("torch", "flash-attn-4"),
+    distributions=("torch", "flash-attn-4", "nvidia-cutlass-dsl"),
 )

@@ -67,6 +67,7 @@ KERNEL = Kernel(
         head_dims=frozenset({64, 128}),
         grouped_heads=False,
         capability=(9, 0),
+        capability_below=(10, 0),
         blocks={"forward": frozenset({BLOCK}), "backward": frozenset({BLOCK})},
         seqlen_multiple=BLOCK,
         without={"variable_block": "takes blocks of one size only"},
