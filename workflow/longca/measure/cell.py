@@ -19,7 +19,7 @@ from longca.masks.blocks import BlockMap, load_block_map
 from longca.masks.mask import Mask, read_mask
 from longca.measure import device as devices
 from longca.measure.failure import outcome_of
-from longca.measure.memory import peak_bytes
+from longca.measure.memory import has_memory_back, peak_bytes
 from longca.measure.protocol import Outcome, Request
 from longca.measure.quality import doubts
 from longca.measure.tensors import draw_tensors
@@ -101,7 +101,13 @@ class CellMeasurer:
         try:
             return self._measure(case, request) if request.repetitions else self._compile(case, request)
         except Exception as error:  # whatever a library raises is the outcome of this case
-            return outcome_of(error)
+            outcome = outcome_of(error)
+        # Here the error is gone, and with it what it held.
+        if outcome.status == "out_of_memory":
+            self._cell = None
+            free()
+            return outcome.model_copy(update={"clean": has_memory_back(self.device)})
+        return outcome
 
     def _compile(self, case: Case, request: Request) -> Outcome:
         """Prepare and call each pass the kernel has, and nothing else."""

@@ -131,8 +131,12 @@ class ControlFlags:
         self._reference_ms = references(controls)
 
     def on(self, record: Record) -> Record:
-        """The record with its control's flag; only an ok one has a number to doubt."""
-        flag = self._flag(record) if record.status == "ok" else None
+        """The record with its control's flag; only an ok one has a number to doubt.
+
+        Context parallel has none: its own W = 1 is measured beside it.
+        """
+        doubtful = record.status == "ok" and record.family != "context_parallel"
+        flag = self._flag(record) if doubtful else None
         if flag is None or flag in record.flags:
             return record
         return record.model_copy(update={"flags": [*record.flags, flag]})

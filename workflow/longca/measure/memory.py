@@ -4,10 +4,21 @@ from collections.abc import Callable
 
 import torch
 
+# Share of the memory that libraries may keep for themselves.
+_WORKSPACES = 0.01
+
 
 def peak_bytes(call: Callable[[], object], device: torch.device) -> int:
     """The allocator's peak during `call`, in bytes, over what was allocated when it began."""
     return _cuda_peak(call, device) if device.type == "cuda" else _cpu_peak(call)
+
+
+def has_memory_back(device: torch.device) -> bool:
+    """Whether a GPU's allocator holds next to nothing, libraries' workspaces: a process that ran out can go on."""
+    if device.type != "cuda":
+        return False
+    held = torch.cuda.memory_reserved(device)
+    return held < _WORKSPACES * torch.cuda.get_device_properties(device).total_memory
 
 
 def _cuda_peak(call: Callable[[], object], device: torch.device) -> int:

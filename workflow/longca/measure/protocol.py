@@ -52,13 +52,15 @@ class Request(_Message):
 class Outcome(_Message):
     """What came of a case: the columns of its record that only the worker knows, with the record's names and units.
 
-    number: of the request that this answers; -1 where no worker was asked.
+    number: of the request that this answers; -1 where no worker was asked. clean: after out_of_memory, whether the
+    worker has all memory back, and can go on.
     """
 
     kind: Literal["outcome"] = "outcome"
     number: int = -1
     status: str
     reason: str | None = None
+    clean: bool = False
     samples_ms: list[float] | None = None
     peak_memory_bytes: int | None = None
     prepare_ms: float | None = None

@@ -138,7 +138,7 @@ class KernelSession:
         except WorkerLostError as error:
             self._worker = None
             return Outcome(status=error.status, reason=str(error))
-        if outcome.status in ("out_of_memory", "crashed"):
+        if outcome.status in ("out_of_memory", "crashed") and not outcome.clean:
             self.close()  # the next case starts clean: memory in pieces, or a device in error, would be its fault too
         return outcome
 
