@@ -8,8 +8,10 @@ import torch
 from longca.cases import Case
 from longca.kernels.dense.naive import prepare
 from longca.kernels.interface import Prepared
+from longca.kernels.oracle import attend
 from longca.masks.mask import draw_mask
 from longca.masks.slices import Slice
+from longca.measure import truth
 from longca.measure.tensors import draw_tensors
 from longca.measure.verify import Verifier
 
@@ -106,3 +108,45 @@ def test_a_group_that_reads_its_neighbours_keys_does_not_pass():
     shifted = replace(tensors, k=tensors.k.roll(1, 0), v=tensors.v.roll(1, 0))
     assert Verifier(case, mask, tensors).check(prepare(case, mask, tensors), True).wrong is None
     assert "out errs" in Verifier(case, mask, tensors).check(prepare(case, mask, shifted), True).wrong
+
+
+def test_kernels_of_a_run_share_what_the_oracle_took_long_for(tmp_path, monkeypatch):
+    mask, other = draw_mask("causal", 300), draw_mask("full", 300)
+    asked = []
+
+    def counted(*data, **options):
+        asked.append(1)
+        return attend(*data, **options)
+
+    monkeypatch.setattr(truth, "attend", counted)
+    monkeypatch.setattr(truth, "_WORTH_KEEPING_S", 0.0)
+
+    def check(case, mask, oracles):
+        tensors = draw_tensors(case, torch.device("cpu"), gradients=True)
+        found = Verifier(case, mask, tensors, oracles).check(prepare(case, mask, tensors), gradients=True)
+        return found, len(asked)
+
+    alone, calls = check(CASE, mask, None)
+    assert (alone.wrong, calls) == (None, 2)
+    # Once exact, once rounded; then read, to the last bit.
+    assert check(CASE, mask, tmp_path) == (alone, 4) and check(CASE, mask, tmp_path) == (alone, 4)
+    # Another mask, precision or shape is another truth, and a kernel that is wrong beside a kept one is wrong.
+    for case, drawn in (
+        (CASE, other),
+        (replace(CASE, dtype="bfloat16"), mask),
+        (replace(CASE, q_heads=2), mask),
+    ):
+        found, calls = check(case, drawn, tmp_path)
+        assert (found.wrong, calls) == (None, len(asked)) and calls > 4
+    assert len(list(tmp_path.iterdir())) == 4
+    tensors = draw_tensors(CASE, torch.device("cpu"), gradients=True)
+    mistaken = Verifier(CASE, mask, tensors, tmp_path).check(prepare(CASE, other, tensors), gradients=True)
+    assert "out errs" in mistaken.wrong and len(asked) == 10
+
+
+def test_what_was_computed_sooner_than_read_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(truth, "_WORTH_KEEPING_S", 3600.0)
+    tensors = draw_tensors(CASE, torch.device("cpu"), gradients=True)
+    mask = draw_mask("causal", 300)
+    Verifier(CASE, mask, tensors, tmp_path).check(prepare(CASE, mask, tensors), gradients=True)
+    assert list(tmp_path.iterdir()) == []
