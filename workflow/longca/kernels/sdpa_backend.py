@@ -22,7 +22,8 @@ _ALLOWED = {
     "CUDNN_ATTENTION": {"cuDNN"},
     "MATH": {"math"},
 }
-_REFUSAL = "No available kernel"
+# How torch begins where it has no backend left, by its release and device.
+_REFUSALS = ("No available kernel", "No viable backend")
 
 
 def prepare_sdpa(case: Case, mask: Mask, tensors: Tensors, backend: str | None = None) -> Prepared:
@@ -74,7 +75,7 @@ def _dispatched(what: Prepared) -> str:
             with profile(activities=[ProfilerActivity.CPU]) as seen:
                 what.forward()
         except RuntimeError as error:
-            if _REFUSAL not in str(error):
+            if not str(error).startswith(_REFUSALS):
                 raise
             raise UnsupportedError(_reasons([str(one.message) for one in said]) or str(error)) from error
     names = {event.key for event in seen.key_averages()}
