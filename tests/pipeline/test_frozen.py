@@ -48,7 +48,7 @@ def test_a_clone_makes_tables_figures_and_report_again_and_measures_nothing(
 ) -> None:
     cloned = clone(workspace, repository, tmp_path_factory.mktemp("elsewhere") / "clone")
     kept = {path.name for path in cloned.result(".").iterdir()}
-    assert kept == {"environments", "figures", "jobs", "lengths", "masks", "records", "tables"}
+    assert kept == {"documents", "environments", "figures", "jobs", "lengths", "masks", "records", "tables"}
     assert {path.suffix for path in cloned.result("figures").iterdir()} == {".svg", ".json"}
     assert {path.suffix for path in cloned.result("tables").iterdir()} == {".parquet", ".md", ".tex"}
     (environment,) = cloned.result("environments").iterdir()

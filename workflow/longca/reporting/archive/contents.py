@@ -52,24 +52,29 @@ def code_files() -> list[Path]:
 
 
 def result_files(study: Study) -> list[Path]:
-    """What the rules leave of a whole study: lengths, documents, masks, records, tables, figures, report."""
+    """What the rules leave of a whole study: lengths, documents, masks, records, tables, figures, report.
+
+    Of a frozen one, what was drawn as far as the repository keeps it: nothing draws it again.
+    """
     series = study_series(study)
     masks = dict.fromkeys(results_of(study) / path for one in series for path in one.mask_files)
     records = [results_of(study) / "records" / f"{one.name}.jsonl" for one in series]
     tables = [table_file(study, name, suffix) for name in table_names(study) for suffix in TABLE_FORMATS]
     figures = [figure_file(study, name, suffix) for name in figure_names(study) for suffix in FIGURE_FORMATS]
     drawn_from = dict.fromkeys(path for mask in masks for path in _drawn_from(study, mask))
-    return [*drawn_from, *masks, *records, *tables, *figures, results_of(study) / "report.html"]
+    drawn = [path for path in (*drawn_from, *masks) if not study.frozen or path.exists()]
+    return [*drawn, *records, *tables, *figures, results_of(study) / "report.html"]
 
 
 def side_files(study: Study) -> list[Path]:
     """What measuring left beside the records and no rule declares, as far as it is there.
 
-    Environments that records name, controls, and the accounts of jobs.
+    Environments that records name, controls, cells measured again, and the accounts of jobs.
     """
     beside = ["controls.jsonl", *(f"jobs/{one.name}.jsonl" for one in study_series(study))]
     found = [file for name in beside if (file := results_of(study) / name).exists()]
-    return [*found, *sorted((results_of(study) / "environments").glob("*.json"))]
+    kept = (("environments", "*.json"), ("repeats", "*.jsonl"))
+    return [*found, *(path for name, form in kept for path in sorted((results_of(study) / name).glob(form)))]
 
 
 def _drawn_from(study: Study, mask: Path) -> Iterator[Path]:
