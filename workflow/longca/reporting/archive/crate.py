@@ -5,13 +5,14 @@ Source: https://w3id.org/ro/crate/1.1 and https://w3id.org/ro/wfrun/workflow/0.5
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rocrate.model import ContextEntity, Entity
 from rocrate.rocrate import ROCrate
 
 METADATA = "ro-crate-metadata.json"
 WORKFLOW = "Snakefile"
+README = "README.md"
 RUN = "#run"
 _PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
@@ -31,7 +32,6 @@ _ENCODINGS = {
     "py": "text/x-python",
     "svg": "image/svg+xml",
     "tex": "application/x-tex",
-    "txt": "text/plain",
     "yaml": "application/yaml",
 }
 _RESULTS = ("records", "tables", "figures", "report.html")
@@ -87,9 +87,15 @@ def _describe_root(crate: ROCrate, run: Run) -> None:
 
 
 def _add(crate: ROCrate, name: str, entry: Entry, run: Run) -> Entity:
-    suffix = name.rpartition(".")[2]
-    encoding = {"encodingFormat": _ENCODINGS[suffix]} if suffix in _ENCODINGS else {}
-    properties = {"name": name, "contentSize": str(entry.size), "sha256": entry.sha256} | encoding
+    properties: dict[str, Any] = {
+        "name": name,
+        "contentSize": str(entry.size),
+        "sha256": entry.sha256,
+        # What is none of these is code or configuration.
+        "encodingFormat": _ENCODINGS.get(name.rpartition(".")[2], "text/plain"),
+    }
+    if name == README:
+        properties["about"] = crate.root_dataset
     if name != WORKFLOW:
         return crate.add_file(dest_path=name, properties=properties)
     told = {"name": "longca: measuring long-context attention", "version": run.revision}
@@ -101,13 +107,14 @@ def _describe_run(crate: ROCrate, run: Run, files: Mapping[str, Entity]) -> None
     action = crate.add_action(
         files[WORKFLOW],
         RUN,
-        object=[files[run.config]],
+        object=files[run.config],
         result=[entity for name, entity in files.items() if name.startswith(made)],
         properties={
             "name": f"Run of study {run.study}",
+            "description": f"Masks drawn, kernels measured and results written as {run.config} asks, by Snakemake.",
             "startTime": run.first,
             "endTime": run.last,
-            "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
+            "actionStatus": "http://schema.org/CompletedActionStatus",
         },
     )
-    crate.root_dataset["mentions"] = [action]
+    crate.root_dataset["mentions"] = action

@@ -12,8 +12,8 @@ from longca.errors import LongcaError
 from longca.files import write_atomically
 from longca.measure.record import Record, read_records
 from longca.reporting.archive.contents import archive_file, archived_files, config_name
-from longca.reporting.archive.crate import METADATA, Entry, Run, crate_metadata
-from longca.reporting.archive.readme import README, readme
+from longca.reporting.archive.crate import METADATA, README, Entry, Run, crate_metadata
+from longca.reporting.archive.readme import readme
 from longca.reporting.names import results_of
 from longca.revision import git_revision
 from longca.study.model import Study

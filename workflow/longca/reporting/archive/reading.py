@@ -151,6 +151,6 @@ def _listed(file: Path, graph: dict[str, dict[str, Any]]) -> dict[str, Entry]:
 def _config(file: Path, graph: dict[str, dict[str, Any]]) -> str:
     """The name of the study's config."""
     try:
-        return unquote(graph[RUN]["object"][0]["@id"])
-    except (KeyError, TypeError, IndexError) as error:
+        return unquote(graph[RUN]["object"]["@id"])
+    except (KeyError, TypeError) as error:
         raise LongcaError(f"{file}: {METADATA}: does not say what {RUN} ran on: {error}") from error

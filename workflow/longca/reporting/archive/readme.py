@@ -2,8 +2,6 @@
 
 from longca.reporting.archive.crate import Run
 
-README = "README.md"
-
 
 def readme(run: Run) -> str:
     """The README of an archive, in Markdown."""
