@@ -47,6 +47,7 @@ _OWN = {
     "context_parallel": {
         "segments": "longca.parallel.local_segments",
         "fa3": "longca.parallel.local_fa3",
+        "fa2": "longca.parallel.local_fa2",
     },
 }
 FAMILIES = tuple(_OWN)

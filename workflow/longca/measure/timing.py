@@ -9,11 +9,11 @@ import torch
 from longca.study.model import FEWEST_SAMPLES
 
 # What a call leaves in the caches must not speed the next one up: this many bytes are written between calls.
-_CUDA_FLUSH_BYTES = 256 << 20
+CUDA_FLUSH_BYTES = 256 << 20
 _CPU_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 # About 1 ms at 2 GHz: the host runs ahead of the device, so that a slow launch does not read as a slow kernel. With a
 # fifth of that, kernels of several launches on short sequences were seen to scatter on an H200.
-_HEAD_START_CYCLES = 2_000_000
+HEAD_START_CYCLES = 2_000_000
 
 
 def first_call(call: Callable[[], object], device: torch.device) -> float:
@@ -52,11 +52,11 @@ def time_calls(call: Callable[[], object], device: torch.device, repetitions: in
 
 
 def _time_cuda(call: Callable[[], object], device: torch.device, repetitions: int) -> list[float]:
-    flush = torch.empty(_CUDA_FLUSH_BYTES, dtype=torch.uint8, device=device)
+    flush = torch.empty(CUDA_FLUSH_BYTES, dtype=torch.uint8, device=device)
     events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repetitions)]
     for start, stop in events:
         flush.zero_()
-        torch.cuda._sleep(_HEAD_START_CYCLES)
+        torch.cuda._sleep(HEAD_START_CYCLES)
         start.record()
         call()
         stop.record()
@@ -65,7 +65,7 @@ def _time_cuda(call: Callable[[], object], device: torch.device, repetitions: in
 
 
 def _time_cpu(call: Callable[[], object], repetitions: int) -> list[float]:
-    flush = torch.empty(2 * _cpu_cache_bytes(), dtype=torch.uint8)
+    flush = torch.empty(2 * cpu_cache_bytes(), dtype=torch.uint8)
     samples = []
     for _ in range(repetitions):
         flush.zero_()
@@ -75,7 +75,7 @@ def _time_cpu(call: Callable[[], object], repetitions: int) -> list[float]:
     return samples
 
 
-def _cpu_cache_bytes() -> int:
+def cpu_cache_bytes() -> int:
     """Size of the last-level cache; 32 MiB where Linux does not say."""
     if not _CPU_CACHE.exists():
         return 32 << 20

@@ -95,6 +95,11 @@ class RectangleKernel:
         return dq, dk, dv
 
 
+def packed(x: torch.Tensor) -> torch.Tensor:
+    """A view [1, rows, heads, D] of [heads, rows, D], as flash-attention's libraries take tensors."""
+    return x.transpose(0, 1)[None]
+
+
 def _gradient(like: torch.Tensor, first: int, last: int) -> torch.Tensor:
     """Room for a gradient of which [first, last) will be written; 0 elsewhere."""
     return torch.empty_like(like) if last - first == like.shape[1] else torch.zeros_like(like)

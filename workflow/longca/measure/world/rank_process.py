@@ -12,8 +12,9 @@ from pathlib import Path
 from longca.measure.world.place import Place
 from longca.measure.world.world import RankLostError
 
-# A server that has imported what every rank needs, and forks: the ranks of a world start together, at once.
-_CONTEXT = multiprocessing.get_context("forkserver")
+# On CPUs a server that has imported what ranks need forks: those of a world start together, at once. CUDA does
+# not outlive a fork, and whatever a library does with it as it is imported: there each rank is a process of its own.
+_FORKED, _SPAWNED = multiprocessing.get_context("forkserver"), multiprocessing.get_context("spawn")
 _PRELOADED = [
     "torch.distributed",
     "torch.profiler",
@@ -28,12 +29,13 @@ class RankProcess:
     def __init__(self, place: Place) -> None:
         from longca.measure.world.rank import serve
 
-        _CONTEXT.set_forkserver_preload(_PRELOADED)
+        _FORKED.set_forkserver_preload(_PRELOADED)
+        context = _FORKED if place.device == "cpu" else _SPAWNED
         handle, log = tempfile.mkstemp(prefix=f"longca-rank-{place.rank}-", suffix=".log")
         os.close(handle)
         self.rank, self._log = place.rank, Path(log)
-        self.connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=serve, args=(theirs, replace(place, log=log)), daemon=True)
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, replace(place, log=log)), daemon=True)
         self._process.start()
         theirs.close()
 

@@ -7,10 +7,10 @@ import torch
 import torch.distributed as dist
 
 from longca.measure.timing import (
-    _CUDA_FLUSH_BYTES,
-    _HEAD_START_CYCLES,
+    CUDA_FLUSH_BYTES,
     FEWEST_SAMPLES,
-    _cpu_cache_bytes,
+    HEAD_START_CYCLES,
+    cpu_cache_bytes,
     first_call,
 )
 from longca.measure.world.together import Together
@@ -52,7 +52,7 @@ def time_in_turns(
 
 
 def _time_cuda(calls: Sequence[Call], device: torch.device, repetitions: int) -> list[list[float]]:
-    flush = torch.empty(_CUDA_FLUSH_BYTES, dtype=torch.uint8, device=device)
+    flush = torch.empty(CUDA_FLUSH_BYTES, dtype=torch.uint8, device=device)
     token = torch.zeros(1, device=device)
     events = [
         [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repetitions)] for _ in calls
@@ -61,7 +61,7 @@ def _time_cuda(calls: Sequence[Call], device: torch.device, repetitions: int) ->
         for call, of_call in zip(calls, events, strict=True):
             start, stop = of_call[number]
             flush.zero_()
-            torch.cuda._sleep(_HEAD_START_CYCLES)
+            torch.cuda._sleep(HEAD_START_CYCLES)
             dist.all_reduce(token)
             start.record()
             call()
@@ -73,7 +73,7 @@ def _time_cuda(calls: Sequence[Call], device: torch.device, repetitions: int) ->
 def _time_cpu(
     calls: Sequence[Call], together: Together, repetitions: int, flushes: bool
 ) -> list[list[float]]:
-    flush = torch.empty(2 * _cpu_cache_bytes(), dtype=torch.uint8) if flushes else None
+    flush = torch.empty(2 * cpu_cache_bytes(), dtype=torch.uint8) if flushes else None
     samples: list[list[float]] = [[] for _ in calls]
     for _ in range(repetitions):
         for call, of_call in zip(calls, samples, strict=True):
