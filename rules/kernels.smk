@@ -1,6 +1,9 @@
 """From masks to records: one job a series. Measured cases are kept in its journal, so a rerun measures what is missing."""
 
 from longca.kernels.fingerprint import source_fingerprint
+from longca.measure.device_probe import visible_gpus
+
+ON_GPUS = study.measure.device != "cpu"
 
 
 def measured_cases(series):
@@ -14,6 +17,17 @@ def protocol():
     return {name: getattr(study.measure, name) for name in decisive}
 
 
+def gpus_of_a_node(count):
+    """What a cluster's job asks of a node; nothing where the study is measured on its processor."""
+    return f"gpu:{count}" if ON_GPUS else ""
+
+
+def share_of_cores(wildcards):
+    """All of them: nothing runs beside a measurement. On a machine of several GPUs, one GPU's: each has a job of its own."""
+    gpus = len(visible_gpus()) if ON_GPUS and workflow.local_exec else 0
+    return max(1, workflow.cores // max(1, gpus))
+
+
 rule measure_dense:
     """Measure a dense kernel on one pattern: all lengths, samples and passes."""
     input:
@@ -22,10 +36,9 @@ rule measure_dense:
         f"{RESULTS}/records/dense/{{dataset}}/{{kernel}}/{{pattern}}/{{heads}}.jsonl",
     log:
         f"{LOGS}/records/dense/{{dataset}}/{{kernel}}/{{pattern}}/{{heads}}.log",
-    # Nothing runs beside a measurement: it takes every core, and the only `timing` there is.
-    threads: workflow.cores
+    threads: share_of_cores
     resources:
-        timing=1,
+        gres=gpus_of_a_node(1),
     params:
         fingerprint=lambda wildcards: source_fingerprint("dense", wildcards.kernel),
         cases=lambda wildcards: measured_cases(series_at("dense", *wildcards)),
@@ -43,9 +56,9 @@ rule measure_sparse:
         f"{RESULTS}/records/sparse/{{kernel}}/{{pattern}}/{{heads}}.jsonl",
     log:
         f"{LOGS}/records/sparse/{{kernel}}/{{pattern}}/{{heads}}.log",
-    threads: workflow.cores
+    threads: share_of_cores
     resources:
-        timing=1,
+        gres=gpus_of_a_node(1),
     params:
         fingerprint=lambda wildcards: source_fingerprint("sparse", wildcards.kernel),
         cases=lambda wildcards: measured_cases(series_at("sparse", *wildcards)),

@@ -40,13 +40,13 @@ def squeue(monkeypatch, tmp_path):
     ],
 )
 def test_the_time_left_is_read_in_all_its_forms(squeue, left, seconds):
-    squeue(f"7|RUNNING|{STARTED}|{left}")
-    assert find_job("7") == SlurmJob("RUNNING", STARTED, seconds)
+    squeue(f"7|RUNNING|{STARTED}|{left}|4")
+    assert find_job("7") == SlurmJob("RUNNING", STARTED, seconds, 4)
 
 
 def test_of_an_array_whose_number_a_task_has_that_task_is_found(squeue):
-    squeue("7|PENDING|N/A|1:00", "8|RUNNING|x|1:00", f"7|RUNNING|{STARTED}|9:00")
-    assert find_job("7") == SlurmJob("RUNNING", STARTED, 540)
+    squeue("7|PENDING|N/A|1:00|4", "8|RUNNING|x|1:00|4", f"7|RUNNING|{STARTED}|9:00|4")
+    assert find_job("7") == SlurmJob("RUNNING", STARTED, 540, 4)
 
 
 def test_a_job_that_slurm_forgot_is_told_from_a_slurm_that_does_not_answer(squeue, monkeypatch, tmp_path):
@@ -61,13 +61,13 @@ def test_a_job_that_slurm_forgot_is_told_from_a_slurm_that_does_not_answer(squeu
 
 
 def test_a_budget_ends_before_the_job_does(squeue, monkeypatch, capsys):
-    squeue(f"7|RUNNING|{STARTED}|10:00")
+    squeue(f"7|RUNNING|{STARTED}|10:00|4")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     assert within_job(None) is None and within_job(900.0) == 900.0
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert within_job(None) == within_job(900.0) == 570.0
     assert within_job(60.0) == 60.0
-    squeue(f"7|RUNNING|{STARTED}|UNLIMITED")
+    squeue(f"7|RUNNING|{STARTED}|UNLIMITED|4")
     assert within_job(None) is None and within_job(900.0) == 900.0
     squeue(script=DOWN)
     assert within_job(900.0) == 900.0
@@ -84,12 +84,12 @@ def lock_of(tmp_path: Path, **holder: object) -> Path:
 @pytest.mark.parametrize(
     "line",
     [
-        "7|COMPLETED|" + STARTED + "|0:00",
-        "7|PENDING|N/A|10:00",
-        "7|NODE_FAIL|" + STARTED + "|0:00",
+        "7|COMPLETED|" + STARTED + "|0:00|4",
+        "7|PENDING|N/A|10:00|4",
+        "7|NODE_FAIL|" + STARTED + "|0:00|4",
         # Requeued, and running once more: as the very job that asks.
-        "7|RUNNING|2026-01-01T01:00:00|10:00",
-        "9|RUNNING|" + STARTED + "|10:00",
+        "7|RUNNING|2026-01-01T01:00:00|10:00|4",
+        "9|RUNNING|" + STARTED + "|10:00|4",
     ],
 )
 def test_the_lock_of_a_job_that_ended_elsewhere_is_taken_over(squeue, monkeypatch, tmp_path, line):
@@ -109,7 +109,7 @@ def test_the_lock_of_a_forgotten_job_is_taken_over(squeue, tmp_path):
 @pytest.mark.parametrize("started", [STARTED, None])
 @pytest.mark.parametrize("state", ["RUNNING", "COMPLETING", "SUSPENDED"])
 def test_the_lock_of_a_job_that_runs_elsewhere_is_waited_for(squeue, tmp_path, state, started):
-    squeue(f"7|{state}|{STARTED}|10:00")
+    squeue(f"7|{state}|{STARTED}|10:00|4")
     with pytest.raises(OutOfBudgetError), JournalLock(lock_of(tmp_path, job_started=started), Budget.of(0.2)):
         pass
     assert "elsewhere" in (tmp_path / "4-2.lock").read_text()

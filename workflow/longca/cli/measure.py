@@ -86,6 +86,7 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
     from longca.measure.running import measure_series
     from longca.measure.slurm import within_job
     from longca.measure.world.joined_world import follow
+    from longca.measure.world.launching import launch_on_nodes
     from longca.measure.world.membership import find_membership
     from longca.measure.world.running import check_world, measure_on_ranks
     from longca.study.loading import read_study
@@ -100,6 +101,8 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
         raise LongcaError(f"--time-budget: {error}") from error
     membership = find_membership(os.environ)
     check_world(chosen, membership)
+    if membership is None:
+        launch_on_nodes(study, chosen)
     if membership is not None and membership.rank > 0:
         follow(membership)
         return

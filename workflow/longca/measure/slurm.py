@@ -19,11 +19,15 @@ class NoAnswerError(Exception):
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """A job as squeue knows it. started: as it says it, another time after a requeue; left_s: None without a limit."""
+    """A job as squeue knows it. started: as it says it, another time after a requeue; left_s: None without a limit.
+
+    cpus: of all its nodes together.
+    """
 
     state: str
     started: str
     left_s: float | None
+    cpus: int
 
     @property
     def alive(self) -> bool:
@@ -38,7 +42,7 @@ def own_job() -> str | None:
 
 def find_job(number: str) -> SlurmJob | None:
     """A job by its number; None where SLURM has forgotten it. Raises NoAnswerError."""
-    command = ["squeue", "--noheader", "--states=all", "--jobs", number, "--format=%A|%T|%S|%L"]
+    command = ["squeue", "--noheader", "--states=all", "--jobs", number, "--format=%A|%T|%S|%L|%C"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_S)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -49,9 +53,10 @@ def find_job(number: str) -> SlurmJob | None:
         raise NoAnswerError(f"squeue: {answer.stderr.strip()[-200:]}")
     # The number of an array is also that of one of its tasks: all of them are listed.
     lines = [line.strip().split("|") for line in answer.stdout.splitlines()]
-    own = [words for words in lines if len(words) == 4 and words[0] == number]
+    own = [words for words in lines if len(words) == 5 and words[0] == number]
     running = [words for words in own if words[1] in _ALIVE]
-    return next((SlurmJob(words[1], words[2], _seconds(words[3])) for words in running or own), None)
+    found = (SlurmJob(words[1], words[2], _seconds(words[3]), int(words[4])) for words in running or own)
+    return next(found, None)
 
 
 def within_job(budget_s: float | None) -> float | None:
