@@ -15,7 +15,7 @@ ifeq ($(filter $(SET),$(SETS)),)
 $(error SET=$(SET) is no environment; allowed: $(SETS))
 endif
 
-.PHONY: study env test lint format extra clean help
+.PHONY: study env test lint format extra slurm clean help
 
 study: $(VENV)/installed-$(SET)  ## set up, then run a study into results/ (default; STUDY=config/smoke.yaml)
 	# Masks, measurements, tables, figures, report; what is done already is not done again.
@@ -40,6 +40,9 @@ format: $(VENV)/installed-test  ## format the code
 extra: $(VENV)/installed-$(SET)  ## install an optional library, as NAME=huggingface or NAME=kernels/flashinfer
 	$(PIP) --no-build-isolation -r envs/$(NAME).txt
 
+slurm: $(VENV)/installed-$(SET)  ## install Snakemake's SLURM executor, which profiles/slurm needs
+	$(PIP) --no-deps -r envs/slurm.txt
+
 clean:  ## remove the environment and caches; results stay
 	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache workflow/*.egg-info
 	find workflow tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -58,7 +61,8 @@ $(VENV)/installed-cpu $(VENV)/installed-cuda: $(VENV)/installed-%: envs/%.txt en
 	$(PIP) -r $< -c envs/lock.txt -e .
 	touch $@
 
-$(VENV)/installed-test: envs/test.txt $(VENV)/installed-$(SET)
+$(VENV)/installed-test: envs/test.txt envs/slurm.txt $(VENV)/installed-$(SET)
 	# What only tests and checks need.
 	$(PIP) -r $< -c envs/lock.txt
+	$(PIP) --no-deps -r envs/slurm.txt
 	touch $@
