@@ -218,9 +218,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_study(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize("name", ["smoke", "h200", "paper"])
+@pytest.mark.parametrize("name", ["smoke", "h200", "h200x8", "test/h200x8", "paper"])
 def test_the_studies_that_come_along_are_right(repository: Path, name: str) -> None:
-    assert read_study(repository / "config" / f"{name}.yaml").study == name
+    assert read_study(repository / "config" / f"{name}.yaml").study == name.replace("/", "_")
 
 
 def test_one_file_is_the_study_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def test_the_table_of_keys_is_the_models(repository: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["smoke", "h200", "paper"])
+@pytest.mark.parametrize("name", ["smoke", "h200", "h200x8", "test/h200x8", "paper"])
 def test_the_schema_takes_the_studies_that_come_along(repository: Path, name: str) -> None:
     validate(yaml.safe_load((repository / "config" / f"{name}.yaml").read_text()))
 
