@@ -173,17 +173,23 @@ def difference(a: tuple[torch.Tensor, ...], b: tuple[torch.Tensor, ...]) -> floa
     return max(float((x.double() - y.double()).norm() / y.double().norm()) for x, y in zip(a, b, strict=True))
 
 
-def measure(
-    pattern: str, seqlen: int, heads: tuple[int, int], dim: int, peers: list[str], counts: tuple[int, int]
-) -> dict:
-    """One row: each peer's milliseconds a pass, and how far its gradients are from ours."""
-    mask = draw_mask(pattern, seqlen)
+def draw_inputs(seqlen: int, heads: tuple[int, int], dim: int) -> Inputs:
     generator = torch.Generator("cuda").manual_seed(0)
-    draw = [
-        torch.randn(n, seqlen, dim, device="cuda", generator=generator)
-        for n in (heads[0], heads[1], heads[1], heads[0])
-    ]
-    x = Inputs(*(t.bfloat16() for t in draw))
+    counts = heads[0], heads[1], heads[1], heads[0]
+    draw = (torch.randn(n, seqlen, dim, device="cuda", generator=generator) for n in counts)
+    return Inputs(*(t.bfloat16() for t in draw))
+
+
+def measure(
+    pattern: str,
+    seqlen: int,
+    heads: tuple[int, int],
+    dim: int,
+    peers: dict[str, Callable[[Mask, Inputs], Peer]],
+    counts: tuple[int, int],
+) -> dict:
+    """One row: each peer's milliseconds a pass, and how far its gradients are from those of the first."""
+    mask, x = draw_mask(pattern, seqlen), draw_inputs(seqlen, heads, dim)
     row = {
         "pattern": pattern,
         "seqlen": seqlen,
@@ -193,12 +199,12 @@ def measure(
         "left_out": {},
     }
     ready: dict[str, Peer] = {}
-    for name in peers:
+    for name, make in peers.items():
         try:
-            ready[name] = PEERS[name](mask, x)
+            ready[name] = make(mask, x)
         except (ImportError, ViewUnavailable, RuntimeError) as error:
             row["left_out"][name] = f"{type(error).__name__}: {error}"[:300]
-    base = ready[peers[0]].gradients
+    base = next(iter(ready.values())).gradients
     row["difference"] = {name: difference(peer.gradients, base) for name, peer in ready.items()}
     for direction in ("forward", "backward"):
         row[direction] = time_in_turn(
@@ -233,10 +239,11 @@ def main(
 ) -> None:
     """Print TFLOP/s of each peer, lowest and highest pass, and its time over ours."""
     names = ["segments", *(peer or [name for name in PEERS if name != "segments"])]
+    peers = {name: PEERS[name] for name in names}
     rows = []
     for tokens in seqlen:
         for name in pattern or PATTERNS:
-            rows.append(measure(name, tokens, (q_heads, kv_heads), head_dim, names, (repeats, passes)))
+            rows.append(measure(name, tokens, (q_heads, kv_heads), head_dim, peers, (repeats, passes)))
             print(line(rows[-1]), flush=True)
             if out:
                 out.write_text(json.dumps(rows, indent=1))

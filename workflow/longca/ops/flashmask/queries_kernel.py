@@ -50,8 +50,9 @@ def queries_kernel(
     row1 = tl.minimum(row0 + BLOCK_M, queries)
     row, lanes = row0 + tl.arange(0, BLOCK_M), tl.arange(0, CHUNK)
     line = head.to(tl.int64) * queries + row
-    q = q_desc.load([head, row0, 0]).reshape(BLOCK_M, D)
-    do = do_desc.load([head, row0, 0]).reshape(BLOCK_M, D)
+    # Permuted, q and dout become left operands in registers: steps of 64 keys are short of shared memory's bandwidth.
+    q = q_desc.load([head, row0, 0]).permute(1, 0, 2).reshape(BLOCK_M, D)
+    do = do_desc.load([head, row0, 0]).permute(1, 0, 2).reshape(BLOCK_M, D)
     out = out_desc.load([head, row0, 0]).reshape(BLOCK_M, D)
     delta = tl.sum(out.to(tl.float32) * do.to(tl.float32), 1)
     start = tl.load(lse + line, mask=row < queries, other=float("-inf")) * 1.4426950408889634

@@ -25,7 +25,7 @@ class Tiles:
 
 BY_HEAD_DIM = {
     64: Tiles(Tile(128, 128, 3, 8), Tile(128, 64, 3, 8), Tile(64, 128, 3, 8)),
-    128: Tiles(Tile(128, 128, 2, 8), Tile(128, 64, 2, 8), Tile(64, 128, 2, 8)),
+    128: Tiles(Tile(128, 128, 2, 8), Tile(128, 64, 3, 8), Tile(64, 128, 2, 8)),
 }
 # On a CPU only the interpreter runs: small tiles, so that few tokens cross many of them.
 INTERPRETED = Tiles(Tile(32, 16, 1, 4), Tile(32, 16, 1, 4), Tile(16, 32, 1, 4), chunk=4)
