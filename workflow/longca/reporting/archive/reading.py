@@ -3,6 +3,7 @@
 import hashlib
 import json
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ LARGEST_BYTES = 8 * 2**30
 _PIECE = 2**20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
+# What zipfile raises where a file is cut, or its directory leads elsewhere.
+_BROKEN = (zipfile.BadZipFile, struct.error, NotImplementedError, ValueError, OSError)
 
 
 class Archive:
@@ -33,6 +36,8 @@ class Archive:
         graph = _graph(file, self._metadata())
         self.listed = _listed(file, graph)
         self.config = _config(file, graph)
+        if self.config not in self.listed:
+            raise LongcaError(f"{file}: {METADATA}: {RUN} ran on {self.config!r}, which is none of its files")
 
     def problems(self) -> list[str]:
         """A line for each file that is missing, too many, or not the one that was archived."""
@@ -73,7 +78,7 @@ class Archive:
             with self._zip.open(self.entries[name]) as content:
                 while piece := content.read(_PIECE):
                     yield piece
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+        except (*_BROKEN, zlib.error, EOFError) as error:
             raise LongcaError(f"{self.file}: {name}: cannot be read: {error}") from error
 
 
@@ -87,7 +92,7 @@ def open_archive(file: Path) -> Iterator[Archive]:
 def _zip(file: Path, content: BinaryIO) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(content)
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+    except _BROKEN as error:
         raise LongcaError(f"{file}: is no whole zip file: {error}") from error
 
 
@@ -131,7 +136,7 @@ def _graph(file: Path, metadata: bytes) -> dict[str, dict[str, Any]]:
     """The entities of the metadata by their identifier."""
     try:
         return {entity["@id"]: entity for entity in json.loads(metadata)["@graph"]}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LongcaError(f"{file}: {METADATA}: is no RO-Crate metadata: {error}") from error
 
 
@@ -140,7 +145,8 @@ def _listed(file: Path, graph: dict[str, dict[str, Any]]) -> dict[str, Entry]:
     try:
         parts = [part["@id"] for part in graph["./"]["hasPart"]]
         return {
-            unquote(part): Entry(graph[part]["sha256"], int(graph[part]["contentSize"])) for part in parts
+            unquote(part): Entry(str(graph[part]["sha256"]), int(graph[part]["contentSize"]))
+            for part in parts
         }
     except (KeyError, TypeError, ValueError) as error:
         raise LongcaError(
