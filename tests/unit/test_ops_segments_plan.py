@@ -7,6 +7,7 @@ import pytest
 import torch
 from segments_cases import MASKS
 
+from longca.masks.blocks import draw_block_map
 from longca.masks.views import segments as view
 from longca.ops import segments
 from longca.ops.segments.device_plan import Tile, _fit, _section
@@ -53,6 +54,14 @@ def test_lowering_of_several_masks_is_theirs_one_after_another():
         )
     assert_same(masks, 180, 210, (64, 32), False, 1)
     assert_same(masks, 210, 180, (64, 32), True, 4)
+
+
+@pytest.mark.parametrize(("seqlen", "block"), [(1024, 64), (1000, 64), (1024, 32), (960, 96), (700, 256)])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_rows_of_a_block_map_are_bounded_in_groups_as_one_by_one(seqlen, block, transpose):
+    drawn = draw_block_map("uniform_block", seqlen, block, 0.3, 2)
+    masks = [drawn.slices(head) for head in range(2)]
+    assert_same(masks, seqlen, seqlen, (128, 64), transpose, 4)
 
 
 def test_full_slices_may_be_an_array():

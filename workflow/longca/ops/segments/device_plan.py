@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from longca.ops.segments.lowering import DeviceSegments, lower
+from longca.ops.segments.lowering import DeviceSegments, lower, outline, with_bounds
 from longca.ops.segments.plan import Shape, SliceList, all_full
 from longca.ops.segments.schedule import Schedule, schedule
 
@@ -62,18 +62,13 @@ def _fit(
     masks: list[SliceList], shape: Shape, tiles: tuple[Tile, ...], device: torch.device
 ) -> tuple[DeviceSegments, Tile]:
     best, rest = tiles[0], tiles[1:]
-    rows = lower(masks, shape.queries, best.rows, best.columns, device)
+    chosen = outline(masks, shape.queries, best.rows, best.columns, device)
     if all_full(masks):
         for tile in rest:
-            other = lower(masks, shape.queries, tile.rows, tile.columns, device)
-            if _cells(other) < NARROW_CELLS * _cells(rows):
-                rows, best = other, tile
-    return rows, best
-
-
-def _cells(segments: DeviceSegments) -> int:
-    """Cells that a kernel computes."""
-    return int(segments.tiles[:, 4].sum()) * segments.tile_rows * segments.tile_columns
+            other = outline(masks, shape.queries, tile.rows, tile.columns, device)
+            if other.cells < NARROW_CELLS * chosen.cells:
+                chosen, best = other, tile
+    return with_bounds(chosen), best
 
 
 def _section(kv_heads: int, bytes_each: float) -> int:

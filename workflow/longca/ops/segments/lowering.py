@@ -7,14 +7,12 @@ one a KV head; several masks are lowered together, as if their rows followed one
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
-from longca.ops.segments.plan import SliceList, Table, all_full
+from longca.ops.segments.plan import SliceList
+from longca.ops.segments.row_intervals import row_intervals
 
 _FAR = 1 << 40
-# What a type keeps on the left and on the right of its diagonal.
-_REACH = {"full": (-_FAR, _FAR), "causal": (-_FAR, 0), "inv_causal": (0, _FAR), "bi_causal": (0, 0)}
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,34 @@ class DeviceSegments:
     tile_columns: int
 
 
+@dataclass(frozen=True)
+class Outline:
+    """Segments but for the bounds of their rows: what a tile costs is known, and little has been written yet.
+
+    Of each interval of rows that are alike: row, alike, low, high, segment. Of each segment: fields, the first four of
+    SEGMENT_FIELDS, and whether it is uniform (all rows have the same bounds). tiles as in DeviceSegments.
+    """
+
+    row: torch.Tensor
+    alike: torch.Tensor
+    low: torch.Tensor
+    high: torch.Tensor
+    segment: torch.Tensor
+    unit: int
+    fields: torch.Tensor
+    uniform: torch.Tensor
+    tiles: torch.Tensor
+    rows: int
+    masks: int
+    tile_rows: int
+    tile_columns: int
+
+    @property
+    def cells(self) -> int:
+        """Cells that a kernel computes."""
+        return int(self.tiles[:, 4].sum()) * self.tile_rows * self.tile_columns
+
+
 def lower(
     masks: Sequence[SliceList],
     rows: int,
@@ -44,9 +70,23 @@ def lower(
     align: int = 1,
 ) -> DeviceSegments:
     """Slices (q0, q1, k0, k1, type) of every mask as segments; `rows` are keys when `transpose`."""
+    return with_bounds(outline(masks, rows, tile_rows, tile_columns, device, transpose, align))
+
+
+def outline(
+    masks: Sequence[SliceList],
+    rows: int,
+    tile_rows: int,
+    tile_columns: int,
+    device: torch.device,
+    transpose: bool = False,
+    align: int = 1,
+) -> Outline:
+    """As `lower`, but without the rows' bounds, which are most of what it writes."""
     tiles = -(-rows // tile_rows)
     stride = tiles * tile_rows  # each mask starts at a tile of its own
-    row, alike_rows, low, high = _row_intervals(masks, stride, tile_rows, device, transpose)
+    seen = row_intervals(masks, stride, tile_rows, device, transpose)
+    row, alike_rows, low, high = seen.row, seen.alike, seen.low, seen.high
     run = _runs(row // tile_rows, low, high, tile_columns)
 
     # Within a run a row's n-th interval goes to the run's n-th segment; rows stay in order.
@@ -85,69 +125,40 @@ def lower(
         some &= here == tile_rows
     whole_begin, whole_end = torch.where(some, whole_begin, 0), torch.where(some, whole_end, 0)
 
-    alike = every_row & (least == low_most) & (most == high_least)
-    size = torch.where(alike, 1, tile_rows)
-    offset = size.cumsum(0) - size
-    spread = torch.where(alike, 0, 1)
-    copies = torch.where(spread[segment] == 1, alike_rows, 1)
-    source = torch.repeat_interleave(copies)
-    place = offset[segment] + (row % tile_rows) * spread[segment] - (copies.cumsum(0) - copies)
-    place = place[source] + torch.arange(len(source), device=device)
-    bounds = torch.zeros((2, int(size.sum())), dtype=torch.int32, device=device)
-    bounds[0, place], bounds[1, place] = low[source].int(), high[source].int()
-
-    fields = torch.stack([begin, steps, whole_begin, whole_end, offset, spread], 1).int()
+    uniform = every_row & (least == low_most) & (most == high_least)
+    fields = torch.stack([begin, steps, whole_begin, whole_end], 1)
     first = torch.searchsorted(tile, torch.arange(len(masks) * tiles + 1, device=device))
     work = torch.zeros(len(masks) * tiles, dtype=torch.int64, device=device).index_add(0, tile, steps)
     table = torch.stack([row_begin, row_end, first[:-1], first[1:], work], 1).int()
-    return DeviceSegments(table, fields, bounds[0], bounds[1], rows, len(masks), tile_rows, tile_columns)
+    shape = (rows, len(masks), tile_rows, tile_columns)
+    return Outline(row, alike_rows, low, high, segment, seen.unit, fields, uniform, table, *shape)
 
 
-def _row_intervals(
-    masks: Sequence[SliceList], stride: int, tile_rows: int, device: torch.device, transpose: bool
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The disjoint intervals of every row, neighbours joined, sorted: first row, rows alike, low, high.
+def with_bounds(outlined: Outline) -> DeviceSegments:
+    """The segments of an outline, with the bounds of their rows.
 
-    Rows of mask m start at m * stride. Where all slices are full, the rows between two boundaries (of slices or
-    tiles) are alike and stand for one another: a block map is lowered by blocks, not by rows.
+    A uniform segment has one pair of bounds, another a pair a row, alike in groups of `unit` rows.
     """
-    table = torch.cat([_table(mask, i * stride, device) for i, mask in enumerate(masks)])
-    q0, q1, k0, k1, left, right, base = table.T
-    left, right = left + (k0 - q0), right + (k1 - q1)  # key >= query + left, key <= query + right
-    if transpose:
-        q0, q1, k0, k1, left, right = k0, k1, q0, q1, -right, -left
-    end = len(masks) * stride
-    if all_full(masks):
-        edges = torch.arange(0, end + 1, tile_rows, device=device)
-        cuts = torch.cat([q0 + base, q1 + base, edges]).unique()
-    else:
-        cuts = torch.arange(end + 1, device=device)
-    begin = torch.searchsorted(cuts, q0 + base)
-    count = torch.searchsorted(cuts, q1 + base) - begin
-    owner = torch.repeat_interleave(count)
-    group = torch.arange(len(owner), device=device) - (count.cumsum(0) - count - begin)[owner]
-    row = cuts[group]
-    local = row - base[owner]
-    low = torch.maximum(k0[owner], local + left[owner])
-    high = torch.minimum(k1[owner], local + right[owner] + 1)
-    keep = low < high
-    group, low, high = group[keep], low[keep], high[keep]
-    order = torch.argsort(group * (1 << 32) + low)
-    group, low, high = group[order], low[order], high[order]
-    first = torch.ones_like(group, dtype=torch.bool)
-    first[1:] = (group[1:] != group[:-1]) | (low[1:] != high[:-1])
-    group, low, high = group[first], low[first], high[first.roll(-1)]
-    return cuts[group], cuts.diff()[group], low, high
+    tile_rows, unit, uniform = outlined.tile_rows, outlined.unit, outlined.uniform
+    mixed = ~uniform[outlined.segment]
+    # First the bounds of each group, then each as often as it has rows.
+    groups = torch.where(uniform, 1, tile_rows // unit)
+    begin = groups.cumsum(0) - groups
+    copies = torch.where(mixed, outlined.alike // unit, 1)
+    source = torch.repeat_interleave(copies)
+    place = begin[outlined.segment] + torch.where(mixed, outlined.row % tile_rows // unit, 0)
+    place = (place - (copies.cumsum(0) - copies))[source] + torch.arange(len(source), device=source.device)
+    bounds = torch.zeros((2, int(groups.sum())), dtype=torch.int32, device=source.device)
+    bounds[0, place], bounds[1, place] = outlined.low.int()[source], outlined.high.int()[source]
+    if unit > 1:
+        times = torch.where(uniform, 1, unit).repeat_interleave(groups)
+        bounds = bounds[:, torch.repeat_interleave(times)]
 
-
-def _table(mask: SliceList, base: int, device: torch.device) -> torch.Tensor:
-    """int64 [n, 7]: q0, q1, k0, k1, what left and right of the diagonal is kept, the mask's first row."""
-    if isinstance(mask, Table):
-        pieces = torch.as_tensor(mask, dtype=torch.int64, device=device)
-        rest = torch.tensor([*_REACH["full"], base], device=device).expand(len(pieces), 3)
-        return torch.cat([pieces, rest], 1)
-    rows = [(q0, q1, k0, k1, *_REACH[kind], base) for q0, q1, k0, k1, kind in mask]
-    return torch.from_numpy(np.array(rows, np.int64).reshape(-1, 7)).to(device)
+    size = torch.where(uniform, 1, tile_rows)
+    spread = torch.where(uniform, 0, 1)
+    fields = torch.cat([outlined.fields, torch.stack([size.cumsum(0) - size, spread], 1)], 1).int()
+    shape = (outlined.rows, outlined.masks, tile_rows, outlined.tile_columns)
+    return DeviceSegments(outlined.tiles, fields, bounds[0], bounds[1], *shape)
 
 
 def _runs(tile: torch.Tensor, low: torch.Tensor, high: torch.Tensor, gap: int) -> torch.Tensor:
