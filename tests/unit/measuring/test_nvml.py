@@ -24,7 +24,7 @@ static int told(nvmlDevice_t device, unsigned *value, unsigned right) {
 int nvmlDeviceGetClockInfo(nvmlDevice_t d, unsigned kind, unsigned *v) { return told(d, v, kind == 1 ? 1785 : 3201); }
 int nvmlDeviceGetPowerUsage(nvmlDevice_t d, unsigned *v) { return told(d, v, 699125); }
 int nvmlDeviceGetTemperature(nvmlDevice_t d, unsigned sensor, unsigned *v) { return told(d, v, 61 + sensor); }
-int nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t d, unsigned long long *v) { *v = 0x100000004ULL; return 0; }
+int REASONS(nvmlDevice_t d, unsigned long long *v) { *v = 0x100000004ULL; return d->answers ? 0 : 4; }
 """
 ASK = """
 from longca.measure.nvml import Gpu, NvmlError
@@ -40,11 +40,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def ask(folder, init=0):
+def ask(folder, init=0, reasons="nvmlDeviceGetCurrentClocksThrottleReasons"):
     """What the readings come to in a process that finds the stand-in first."""
     (folder / "nvml.c").write_text(SOURCE)
     library = folder / "libnvidia-ml.so.1"
-    command = ["cc", "-shared", "-fPIC", "-w", f"-DINIT={init}", "-o", str(library), str(folder / "nvml.c")]
+    defined = [f"-DINIT={init}", f"-DREASONS={reasons}"]
+    command = ["cc", "-shared", "-fPIC", "-w", *defined, "-o", str(library), str(folder / "nvml.c")]
     subprocess.run(command, check=True)
     environment = os.environ | {"LD_LIBRARY_PATH": str(folder)}
     done = subprocess.run([sys.executable, "-c", ASK], env=environment, capture_output=True, text=True)
@@ -52,13 +53,14 @@ def ask(folder, init=0):
     return done.stdout.splitlines()
 
 
-def test_readings_have_their_units_and_what_is_not_told_stays_a_word(tmp_path):
-    whole, mig, none = ask(tmp_path)
+@pytest.mark.parametrize("name", ["Event", "Throttle"])
+def test_readings_have_their_units_and_what_is_not_told_stays_a_word(tmp_path, name):
+    whole, mig, none = ask(tmp_path, reasons=f"nvmlDeviceGetCurrentClocks{name}Reasons")
     assert whole == (
         "{'sm_clock_mhz': 1785.0, 'memory_clock_mhz': 3201.0, 'power_w': 699.125, 'temperature_c': 61.0, "
         "'throttle_reasons': '0x0000000100000004'} 580.159.03"
     )
-    assert mig.count("[N/A]") == 4 and "0x0000000100000004" in mig
+    assert mig.count("[N/A]") == 4 and "'throttle_reasons': '[error 4]'" in mig
     assert none == "nvmlDeviceGetHandleByUUID of libnvidia-ml.so.1 answers error 6"
 
 

@@ -10,9 +10,9 @@ from functools import cache
 _LIBRARY = "libnvidia-ml.so.1"
 # Of nvml.h: clock domains and the sensor of the chip.
 _SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0
+# The newer drivers' name, and the one that all have had.
+_SLOWED_BY = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
 _NOT_SUPPORTED = 3
-# What a card does not tell, as nvidia-smi writes it.
-NOT_TOLD = "[N/A]"
 
 
 class NvmlError(RuntimeError):
@@ -28,18 +28,18 @@ class Gpu:
         self._call("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(self._handle))
 
     def state(self) -> dict[str, float | str]:
-        """Clocks in MHz, power in W, temperature in degrees Celsius, and the bits of what slows it; now."""
+        """Clocks in MHz, power in W, temperature in degrees Celsius, and the bits of what slows it; now.
+
+        What the card does not tell is a word: [N/A] as nvidia-smi writes it, or the library's error.
+        """
+        slowed_by = next(name for name in _SLOWED_BY if hasattr(self._library, name))
         whole = ctypes.c_uint
-        bits = self._read("nvmlDeviceGetCurrentClocksThrottleReasons", ctypes.c_ulonglong)
-        power = self._read("nvmlDeviceGetPowerUsage", whole)
-        clocks = [self._read("nvmlDeviceGetClockInfo", whole, kind) for kind in (_SM_CLOCK, _MEMORY_CLOCK)]
-        temperature = self._read("nvmlDeviceGetTemperature", whole, _GPU_SENSOR)
         return {
-            "sm_clock_mhz": _told(clocks[0], float),
-            "memory_clock_mhz": _told(clocks[1], float),
-            "power_w": _told(power, lambda milliwatts: milliwatts / 1e3),
-            "temperature_c": _told(temperature, float),
-            "throttle_reasons": _told(bits, lambda value: f"0x{value:016x}"),
+            "sm_clock_mhz": self._read(float, "nvmlDeviceGetClockInfo", whole, _SM_CLOCK),
+            "memory_clock_mhz": self._read(float, "nvmlDeviceGetClockInfo", whole, _MEMORY_CLOCK),
+            "power_w": self._read(lambda milliwatts: milliwatts / 1e3, "nvmlDeviceGetPowerUsage", whole),
+            "temperature_c": self._read(float, "nvmlDeviceGetTemperature", whole, _GPU_SENSOR),
+            "throttle_reasons": self._read(lambda bits: f"0x{bits:016x}", slowed_by, ctypes.c_ulonglong),
         }
 
     def driver_version(self) -> str:
@@ -48,20 +48,21 @@ class Gpu:
         self._call("nvmlSystemGetDriverVersion", text, ctypes.c_uint(len(text)))
         return text.value.decode()
 
-    def _read(self, function: str, kind: type, *arguments: int) -> int | None:
-        """One number of the GPU; None where it does not tell."""
+    def _read(
+        self, form: Callable[[int], float | str], function: str, kind: type, *arguments: int
+    ) -> float | str:
+        """One reading of the GPU, or the word for why there is none."""
         value = kind()
         given = (ctypes.c_uint(argument) for argument in arguments)
-        told = self._call(function, self._handle, *given, ctypes.byref(value), optional=True)
-        return value.value if told else None
+        code = getattr(self._library, function)(self._handle, *given, ctypes.byref(value))
+        if code:
+            return "[N/A]" if code == _NOT_SUPPORTED else f"[error {code}]"
+        return form(value.value)
 
-    def _call(self, function: str, *arguments: object, optional: bool = False) -> bool:
+    def _call(self, function: str, *arguments: object) -> None:
         code = getattr(self._library, function)(*arguments)
-        if code == 0:
-            return True
-        if optional and code == _NOT_SUPPORTED:
-            return False
-        raise NvmlError(f"{function} of {_LIBRARY} answers error {code}")
+        if code:
+            raise NvmlError(f"{function} of {_LIBRARY} answers error {code}")
 
 
 @cache
@@ -72,10 +73,6 @@ def _load() -> ctypes.CDLL:
     except OSError as error:
         raise NvmlError(f"{_LIBRARY} cannot be loaded: {error}; right: NVIDIA's driver whole") from error
     code = library.nvmlInit_v2()
-    if code != 0:
+    if code:
         raise NvmlError(f"nvmlInit_v2 of {_LIBRARY} answers error {code}")
     return library
-
-
-def _told(value: int | None, form: Callable[[int], float | str]) -> float | str:
-    return NOT_TOLD if value is None else form(value)
