@@ -60,6 +60,8 @@ def _default(spec: Schema) -> str:
         return ""
     if value is None or value == []:
         return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"  # as YAML has it
     return f"`{', '.join(map(str, value)) if isinstance(value, list) else value}`"
 
 
