@@ -154,10 +154,13 @@ class CellMeasurer:
         passes = ["forward"] if case.pass_ == "forward" else ["forward", "backward"]
         usual_ms = statistics.median(samples)
         cell.prepared.release()
+        start_of_weighing = time.monotonic()
+        peak_memory_bytes = peak_bytes(call, self.device)
+        common["timed_for_s"] += time.monotonic() - start_of_weighing
         return Outcome(
             status="ok",
             samples_ms=[digits(sample) for sample in samples],
-            peak_memory_bytes=peak_bytes(call, self.device),
+            peak_memory_bytes=peak_memory_bytes,
             prepare_ms=digits(cell.prepare_ms),
             compile_ms=digits(max(0.0, sum(cell.first_ms[name] for name in passes) - usual_ms)),
             flags=cell.flags + doubts(samples, before, after),

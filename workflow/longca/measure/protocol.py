@@ -72,7 +72,7 @@ class Outcome(_Message):
     # The columns of context parallel alone.
     parallel: dict[str, Any] = Field(default_factory=dict)
     state: dict[str, Any] = Field(default_factory=dict)
-    # When the timed calls began (seconds of the machine's monotonic clock) and how long they took.
+    # When warm-ups began (seconds of the machine's monotonic clock), and how long timing and weighing memory took.
     timed_from: float | None = None
     timed_for_s: float = 0.0
     # What this case paid of the cell that its passes share.

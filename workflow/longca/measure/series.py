@@ -29,7 +29,7 @@ class Job:
     """How a run of `longca measure` on one series spent its time: a line of jobs/<series>.jsonl.
 
     importing_s: waiting for workers to start; preparing_s: preparing and compiling; verifying_s: the oracle and what is
-    compared with it; measuring_s: warming up and timing; control_s: measuring the run's control.
+    compared with it; measuring_s: warming up, timing, weighing memory; control_s: measuring the run's control.
     """
 
     series: str
