@@ -77,6 +77,17 @@ def test_every_figure_of_a_study_has_a_title_and_every_format() -> None:
         assert all(url.startswith("https://vega.github.io/schema/") for url in outside)
 
 
+def test_a_legend_that_is_picked_from_hears_a_click() -> None:
+    study = dense_study(seqlens=[512, 1024])
+    write_records(study)
+    tabled(study)
+    for name in ("dense_throughput_over_length", "dense_throughput_over_patterns", "peak_memory"):
+        compiled = vl_convert.vegalite_to_vega(json.dumps(draw(study, name)))
+        assert any(signal["name"] == "pick_kernel_legend" for signal in compiled["signals"])
+        legends = re.findall(r'"legends": (\[.*?\]), "', json.dumps(compiled))
+        assert legends and any('"interactive": true' in legend for legend in legends), name
+
+
 def test_what_is_printed_has_the_rows_and_nothing_that_waits_for_a_pointer() -> None:
     study = dense_study()
     write_records(study, by_kernel(naive={"status": "wrong", "reason": HOSTILE}))

@@ -20,6 +20,7 @@ from longca.reporting.figures.density import (
 from longca.reporting.figures.lines import over_length, peak_memory
 from longca.reporting.figures.masks import masks
 from longca.reporting.figures.print_form import WIDTHS_PT, printed
+from longca.reporting.figures.projection import projection
 from longca.reporting.figures.scaling import scaling
 from longca.reporting.figures.support import support_map
 from longca.reporting.figures.theme import DARK
@@ -38,6 +39,7 @@ DRAWN_BY: dict[str, Callable[[Sequence[Row], str], alt.TopLevelMixin]] = {
     "sparse_speedup_over_density": speedup_over_density,
     "sparse_peak_memory": memory_over_density,
     "context_parallel_scaling": scaling,
+    "projection": projection,
 }
 
 
@@ -87,6 +89,28 @@ def _kind(study: Study, name: str) -> FigureKind:
     return known[name]
 
 
+def packed(spec: dict[str, Any]) -> dict[str, Any]:
+    """A specification whose rows are columns, each text once, as `embed.js` unpacks them: a fifth of the size."""
+    return spec | {"datasets": {name: _columns(rows) for name, rows in spec["datasets"].items()}}
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        if any(isinstance(value, str) for value in values):
+            places = {
+                text: place for place, text in enumerate(dict.fromkeys(v for v in values if v is not None))
+            }
+            columns[name] = {
+                "words": list(places),
+                "values": [None if v is None else places[v] for v in values],
+            }
+        else:
+            columns[name] = {"values": values}
+    return {"length": len(rows), "columns": columns}
+
+
 def templates() -> jinja2.Environment:
     """The HTML templates: every value is escaped, data go in through `tojson`, which no text can leave."""
     return jinja2.Environment(
@@ -105,4 +129,4 @@ def vega_javascript() -> str:
 
 def _page(spec: dict[str, Any]) -> str:
     page = templates().get_template("figure.html.j2")
-    return page.render(title=spec["title"]["text"], spec=spec, dark=DARK, vega=vega_javascript())
+    return page.render(title=spec["title"]["text"], spec=packed(spec), dark=DARK, vega=vega_javascript())

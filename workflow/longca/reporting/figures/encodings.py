@@ -5,7 +5,8 @@ from typing import Any
 
 import altair as alt
 
-# The layer a legend pick belongs to. Altair would number it on and on, and the JSON would differ.
+# The layer a legend pick belongs to: the first one, for of another the legend would not hear a click. Altair would
+# number it on and on, and the JSON would differ.
 PICKED = "picked"
 
 

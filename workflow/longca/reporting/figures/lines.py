@@ -77,13 +77,13 @@ def line_panels(values: list[dict[str, Any]], x: alt.X, y: alt.Y, field: str) ->
         base.mark_line(strokeWidth=1.5)
         .encode(y=y, strokeDash=alt.StrokeDash("kernel:N", scale=dashes, title="kernel"))
         .transform_filter(has_number)
+        .add_params(pick)
+        .properties(name=PICKED)
     )
     points = (
         base.mark_point(filled=True, size=38)
         .encode(y=y, shape=alt.Shape("kernel:N", scale=shapes, title="kernel"), tooltip=tooltips(values))
         .transform_filter(has_number)
-        .add_params(pick)
-        .properties(name=PICKED)
     )
     crosses = (
         base.mark_point(shape="cross", angle=45, filled=True, size=60)

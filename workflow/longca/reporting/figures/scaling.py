@@ -45,7 +45,7 @@ def _value(cell: Cell, row: dict[str, Any]) -> dict[str, Any]:
 
 def _panels(values: list[dict[str, Any]]) -> Any:
     labels = in_order(values, "kernel")
-    colours, shapes = (_by_mechanism(labels, choices) for choices in (PALETTE, SHAPES))
+    colours, shapes = by_mechanism(labels)
     ranks = sorted(in_order(values, "ranks"))
     scale = alt.Scale(type="log", base=2, domain=[ranks[0] / 1.25, ranks[-1] * 1.25], nice=False)
     axis = alt.Axis(values=ranks, labelExpr="format(datum.value, 'd')", grid=False)
@@ -64,23 +64,25 @@ def _panels(values: list[dict[str, Any]]) -> Any:
         .transform_filter("isValid(datum.alone)")
     )  # fmt: skip
     spread = measured.mark_rule().encode(y="tflops_low:Q", y2="tflops_high:Q")
-    lines = measured.mark_line(strokeWidth=1.5).encode(y=y)
-    points = (
-        measured.mark_point(filled=True, size=38)
-        .encode(y=y, shape=alt.Shape("kernel:N", scale=shapes, title="mechanism"), tooltip=tips)
-        .add_params(pick)
-        .properties(name=PICKED)
+    lines = measured.mark_line(strokeWidth=1.5).encode(y=y).add_params(pick).properties(name=PICKED)
+    points = measured.mark_point(filled=True, size=38).encode(
+        y=y, shape=alt.Shape("kernel:N", scale=shapes, title="mechanism"), tooltip=tips
     )
     crosses = (
         base.mark_point(shape="cross", angle=45, filled=True, size=60)
         .encode(y=alt.value(_HEIGHT - _BAND / 2), tooltip=tips)
         .transform_filter("!isValid(datum.tflops)")
     )
-    layered = alt.layer(ideal, lines, spread, points, crosses, data=inline(values))
+    layered = alt.layer(lines, ideal, spread, points, crosses, data=inline(values))
     return layered.properties(width=200, height=_HEIGHT)
 
 
-def _by_mechanism(labels: Sequence[str], choices: Sequence[str]) -> alt.Scale:
+def by_mechanism(labels: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
+    """The colour and the shape of each mechanism, or of its arrangements."""
+    return _scale(labels, PALETTE[: len(SHAPES)]), _scale(labels, SHAPES)
+
+
+def _scale(labels: Sequence[str], choices: Sequence[str]) -> alt.Scale:
     """A mechanism's colour or shape is the same in every figure; its arrangements take the ones after it."""
     order = [*MECHANISMS]
     first = {label: order.index(label.split()[0]) for label in labels if label.split()[0] in order}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from longca.errors import LongcaError
+from longca.reporting.figures.drawing import packed
 from longca.reporting.figures.theme import DARK
 from longca.reporting.kinds import FigureKind
 from longca.reporting.names import figure_file, figures_of
@@ -44,4 +45,4 @@ def _figure(data: ReportData, kind: FigureKind) -> Figure:
     command = shlex.join(
         ["snakemake", str(target), "--profile", "profiles/local", "--configfile", str(data.config)]
     )
-    return Figure(kind.name, kind.title, spec, command)
+    return Figure(kind.name, kind.title, packed(spec), command)
