@@ -1,10 +1,14 @@
 """Block-sparse kernels compute each KV head's own map, forward and gradients."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
 from longca.cases import Case
 from longca.kernels.registry import load_kernel
+from longca.kernels.sparse.segments import kept_of_pairs
 from longca.masks.blocks import draw_block_map
 from longca.measure.tensors import draw_tensors
 from longca.measure.verify import Verifier
@@ -39,3 +43,14 @@ def test_flex(pattern, seqlen, block):
 
 def test_another_map_than_the_cells_does_not_pass():
     assert "out errs" in verdict("segments", "uniform_block", 1000, 64, (4, 2), ran_seed=7).wrong
+
+
+def test_pairs_of_block_rows_keep_what_either_keeps():
+    drawn = draw_block_map("uniform_block", 320, 64, 0.5, 2)
+    kept = np.zeros((2, 5, 5), dtype=bool)
+    kept[0, 0, :2] = kept[0, 1, 1] = kept[1, 4, 3] = (
+        True  # a pair with three blocks of four, one row without a pair
+    )
+    assert kept_of_pairs(replace(drawn, kept=kept)) == 4 / 6
+    assert kept_of_pairs(replace(drawn, kept=np.ones_like(kept))) == 25 / 30
+    assert kept_of_pairs(replace(drawn, kept=np.zeros_like(kept))) == 1.0

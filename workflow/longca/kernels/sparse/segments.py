@@ -13,14 +13,43 @@ if TYPE_CHECKING:
     from longca.ops.segments.plan import Plan
 
 
-def prepare(case: Case, mask: BlockMap, tensors: Tensors) -> Prepared:
-    """Lower every KV head's blocks to segments; any block size, any group."""
-    from longca.ops.segments import attention
+# Beside tiles over two rows of blocks, lists of single blocks run at this share of the speed (H200, both passes).
+LISTS_SPEED = 0.8
 
-    planned = lower_map(mask, case.q_heads, case.head_dim, tensors.q.dtype, tensors.q.device)
+
+def prepare(case: Case, mask: BlockMap, tensors: Tensors) -> Prepared:
+    """Lower every KV head's blocks to segments; any block size, any group.
+
+    A tile of the segments kernels covers two rows of 64-token blocks and computes what either keeps. Where that is
+    much more than the map keeps, the block lists of longca.ops.video_sparse serve the map, and `backend` says so.
+    """
+    from longca.ops import segments, video_sparse
+
+    shape = case.q_heads, case.head_dim
+    if tensors.q.device.type == "cuda" and _has_lists(case, mask) and kept_of_pairs(mask) < LISTS_SPEED:
+        lists = video_sparse.plan(mask, *shape, tensors.q.device)
+        return prepared(
+            lambda q, k, v: video_sparse.attention(q, k, v, lists), tensors, "hsd", "triton, block lists"
+        )
+    planned = lower_map(mask, *shape, tensors.q.dtype, tensors.q.device)
     return prepared(
-        lambda q, k, v: attention(q, k, v, planned)[0], tensors, "hsd", f"{planned.backend}, segments"
+        lambda q, k, v: segments.attention(q, k, v, planned)[0],
+        tensors,
+        "hsd",
+        f"{planned.backend}, segments",
     )
+
+
+def kept_of_pairs(mask: BlockMap) -> float:
+    """The share kept of what two neighbouring rows of blocks keep together, over the whole map; 1 of an empty one."""
+    even, odd = mask.kept[:, ::2], mask.kept[:, 1::2]
+    together = 2 * int(even.sum() + odd.sum() - (even[:, : odd.shape[1]] & odd).sum())
+    return int(mask.kept.sum()) / together if together else 1.0
+
+
+def _has_lists(case: Case, mask: BlockMap) -> bool:
+    uniform = mask.pattern == "uniform_block" and mask.block == 64
+    return uniform and case.head_dim in (64, 128) and case.dtype in ("bfloat16", "float16")
 
 
 def lower_map(
