@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import vl_convert
 from archive_study import CONFIG, archived_study, finish_study, measure_study
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from longca.cli.main import app
 from longca.errors import LongcaError
 from longca.reporting.archive.making import make_archive
 from longca.reporting.compare.cells import Cell, fallen_behind, paired
+from longca.reporting.compare.figure import figure_text
 from longca.reporting.compare.ratios import medians, ratio_of_sums
 from longca.reporting.compare.sides import Side, read_side
 from longca.reporting.compare.tables import csv_text, sections
@@ -226,3 +228,16 @@ def test_markdown_escapes_what_records_say() -> None:
     text = markdown(sections(a, b, paired(a, b)))
     assert "<b>" not in text
     assert "50\\|50" in text
+
+
+def test_a_comparison_of_a_thousand_cells_in_one_panel_is_drawn() -> None:
+    study = dense_study(kernels=["naive"], patterns=["causal", "full"], seqlens=list(range(64, 664)))
+    sides = []
+    for name in ("a", "b"):
+        write_records(study)
+        results_of(study).rename(name)
+        sides.append(read_side(Path(name)))
+    cells = paired(*sides)
+    assert len(cells) == 1200
+    drawn = vl_convert.vegalite_to_svg(figure_text(*sides, cells))
+    assert drawn.count('aria-roledescription="point"') == 1200

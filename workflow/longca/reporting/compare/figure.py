@@ -37,7 +37,10 @@ def _chart(values: list[dict[str, Any]]) -> alt.FacetChart:
     ends = [1.0, *(row[end] for row in values for end in ("low", "high"))]
     scale = alt.Scale(type="log", domain=[min(ends) / 1.02, max(ends) * 1.02], nice=False)
     base = alt.Chart().encode(
-        y=alt.Y("row:N", sort=in_order(values, "row"), title=None, axis=alt.Axis(labelLimit=0)),
+        # By a field: a list of thousands of rows to sort by would be one expression, too deep to draw.
+        y=alt.Y(
+            "row:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=alt.Axis(labelLimit=0)
+        ),
         color=alt.Color("kernel:N", scale=colours, title="kernel"),
         opacity=alt.condition(pick, alt.value(1), alt.value(0.15)),
     )
@@ -79,7 +82,7 @@ def _values(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         order = list(dict.fromkeys(place[:2] for place in placed))
         placed.sort(key=lambda place: order.index(place[:2]))
         rows += [_row(panel, cell, place) for _, place, cell in placed]
-    return rows
+    return [row | {"order": number} for number, row in enumerate(rows)]
 
 
 def _row(panel: str, cell: Cell, place: str) -> dict[str, Any]:
