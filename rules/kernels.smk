@@ -13,7 +13,7 @@ def measured_cases(series):
 
 def protocol():
     """What of the config decides how a case is measured."""
-    decisive = ("device", "warmups", "repetitions", "sampling_time", "threads")
+    decisive = ("device", "device_model", "warmups", "repetitions", "sampling_time", "threads")
     return {name: getattr(study.measure, name) for name in decisive}
 
 

@@ -66,10 +66,11 @@ class KernelSession:
 
     @cached_property
     def opened(self) -> Opened:
-        """What the first worker says of itself. Raises LongcaError where none starts on the device."""
+        """What the first worker says of itself. Raises LongcaError where none starts on the device asked for."""
         start = time.monotonic()
         assert self._worker is not None
         ready = self._ready(self._worker)
+        self.protocol.check_device(ready.environment["device"])
         loaded, broken = self._load(self._worker)
         self._importing_s += time.monotonic() - start
         versions = loaded.versions if loaded else {}

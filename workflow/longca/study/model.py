@@ -7,6 +7,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 from longca.data.corpus import Corpus, check_dataset_name
 from longca.data.histogram import PUBLISHED
 from longca.data.packing import AUTO, LONG_SUFFIX
+from longca.errors import LongcaError
 from longca.names import unknown_name
 from longca.study.axes import Count, DatasetName, DenseKernel, DType, Pattern, Strict
 from longca.study.context_parallel import ContextParallelGrid
@@ -53,6 +54,8 @@ class Protocol(Strict):
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """where; auto is the GPU where there is one"""
+    device_model: Annotated[str, Field(min_length=1)] | None = None
+    """a part of the device's name, as H200: on any other nothing is measured"""
     warmups: Count = 3
     """calls before the timed ones"""
     repetitions: Annotated[int, Field(ge=3)] = 20
@@ -65,6 +68,14 @@ class Protocol(Strict):
     """CPU threads of a case; all cores where it is left out"""
     control: Control | None = None
     """a cell by which runs and cards are compared; none is measured where it is left out"""
+
+    def check_device(self, name: str) -> None:
+        """Raise LongcaError where a device of this name is not of the model that is asked for."""
+        if self.device_model is not None and self.device_model.lower() not in name.lower():
+            raise LongcaError(
+                f"measure.device_model is {self.device_model}, here is {name}; right: a machine that has one, "
+                "which a job of SLURM's gets by its constraint or gres"
+            )
 
     @property
     def sampling(self) -> dict[str, int | float]:

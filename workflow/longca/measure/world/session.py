@@ -96,6 +96,7 @@ class KeptWorld:
                 f"no world of {self.world_size} ranks starts on device {self.protocol.device}: {error}"
             ) from error
         self._world = world
+        self.protocol.check_device(ready.environment["device"])
         self.importing_s += time.monotonic() - start
         return Opened(ready.environment | {"versions": loaded.versions}, loaded)
 

@@ -7,6 +7,7 @@ from types import TracebackType
 
 from pydantic import TypeAdapter
 
+from longca.errors import LongcaError
 from longca.measure.protocol import Answer, Loaded, Outcome, Ready, Request
 
 _ANSWERS: TypeAdapter[Ready | Loaded | Outcome] = TypeAdapter(Answer)
@@ -37,11 +38,17 @@ class World(ABC):
         self.world_size = world_size
 
     def start(self, timeout_s: float) -> tuple[Ready, Loaded]:
-        """Start every rank; what rank 0 says of where it runs and of its library. Raises WorldLostError."""
+        """Start every rank; where rank 0 runs, and its library. Raises WorldLostError, and LongcaError for two devices."""
         self._start()
         deadline = time.monotonic() + timeout_s
-        ready, loaded = (self._answers(deadline, timeout_s)[0] for _ in range(2))
+        everyone, (loaded, *_) = (self._answers(deadline, timeout_s) for _ in range(2))
+        ready = everyone[0]
         assert isinstance(ready, Ready) and isinstance(loaded, Loaded)
+        devices = sorted({one.environment["device"] for one in everyone if isinstance(one, Ready)})
+        if len(devices) > 1:
+            self.close()
+            # The slowest would be every rank's figure.
+            raise LongcaError(f"ranks are on {' and '.join(devices)}; right: one model of device for all")
         return ready, loaded
 
     def measure(self, request: Request, timeout_s: float) -> Outcome:
