@@ -5,7 +5,19 @@ import sys
 
 import typer
 
-from longca.cli import archive, compare, data, kernels, masks, measure, reference, reporting, show, study
+from longca.cli import (
+    archive,
+    compare,
+    data,
+    kernels,
+    masks,
+    measure,
+    project,
+    reference,
+    reporting,
+    show,
+    study,
+)
 from longca.errors import LongcaError
 
 app = typer.Typer(
@@ -16,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for stage in (data, masks, kernels, measure, reference, study, reporting, archive, compare, show):
+for stage in (data, masks, kernels, measure, reference, study, reporting, archive, compare, show, project):
     stage.register(app)
 
 

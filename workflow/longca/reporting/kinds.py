@@ -39,6 +39,11 @@ class FigureKind:
     families: tuple[str, ...]
 
 
+def _on_gpus(study: Study) -> bool:
+    """Whether the study's ranks are GPUs: what a cluster of CPUs would do says nothing."""
+    return study.measure.device != "cpu"
+
+
 TABLES = (
     TableKind("dense", "Throughput of the dense kernels by pattern and length.", ("dense",)),
     TableKind(
@@ -50,6 +55,18 @@ TABLES = (
         "context_parallel",
         "Throughput a rank, efficiency, communication and memory of the mechanisms by pattern, ranks and length.",
         ("context_parallel",),
+    ),
+    TableKind(
+        "cost_model",
+        "The cost model of context parallelism: its constants, and how far it is off where it was not fitted.",
+        ("context_parallel",),
+        _on_gpus,
+    ),
+    TableKind(
+        "projection",
+        "Modelled throughput of the mechanisms on 8 to 1024 GPUs of named clusters.",
+        ("context_parallel",),
+        _on_gpus,
     ),
     TableKind("support", "What each kernel declares it can do, beside what was seen.", ALL_FAMILIES),
     TableKind("verification", "How far each case was from the oracle, and which were wrong.", ALL_FAMILIES),
@@ -104,6 +121,13 @@ FIGURES = (
         "Context parallelism: throughput a rank over the number of ranks",
         "Median throughput a rank, a panel a pattern, pass and tokens a rank; the dashed rule is one rank alone.",
         "context_parallel",
+        ("context_parallel",),
+    ),
+    FigureKind(
+        "projection",
+        "Modelled: context parallelism on 8 to 1024 GPUs",
+        "Modelled throughput a GPU, each mechanism on its best topology. No point of it was measured.",
+        "projection",
         ("context_parallel",),
     ),
     FigureKind(

@@ -25,7 +25,9 @@ def tables_of(study: Study) -> tuple[TableKind, ...]:
 
 def figures_of(study: Study) -> tuple[FigureKind, ...]:
     """The figures of a study; each is written in every one of FIGURE_FORMATS."""
-    return tuple(kind for kind in FIGURES if set(kind.families) & set(families(study)))
+    tables = {None, *table_names(study)}
+    own = set(families(study))
+    return tuple(kind for kind in FIGURES if set(kind.families) & own and kind.table in tables)
 
 
 def table_names(study: Study) -> tuple[str, ...]:

@@ -8,11 +8,13 @@ from longca.reporting.parts.overhead import costs
 from longca.reporting.parts.part import Part
 from longca.reporting.parts.provenance import provenance
 from longca.reporting.parts.repeatability import repeatability
+from longca.reporting.parts.scale import scale
 from longca.reporting.parts.statuses import statuses
 from longca.reporting.parts.tables import tables
 
 PARTS = (
     Part("findings", "Findings", findings),
+    Part("scale", "Which mechanism for which scale", scale),
     Part("figures", "Figures", figures),
     Part("tables", "Tables", tables),
     Part("asked", "What was asked", asked),

@@ -1,0 +1,1 @@
+"""How far context parallelism carries: the cost model fitted to a study's records, checked, and projected."""

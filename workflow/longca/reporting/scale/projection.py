@@ -1,0 +1,138 @@
+"""Projecting: every mechanism and topology on every number of GPUs of a cluster, and the best of each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from longca.errors import LongcaError
+from longca.masks.mask import draw_mask
+from longca.masks.patterns import PATTERNS
+from longca.parallel.clusters import Cluster
+from longca.parallel.cost_model import Cost, KernelCost, Workload, predict
+from longca.parallel.registry import MECHANISMS
+from longca.parallel.topology import Topology, default_windows
+from longca.reporting.scale.fit import Fit
+
+WORLD_SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
+# What a balanced sharding leaves at most, where the mask does not deal evenly by itself.
+BALANCED = 1.03
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: a local kernel on a pattern, tokens a rank, heads, pass, of elements of `element_bytes`."""
+
+    kernel: str
+    pattern: str
+    dataset: str
+    tokens: int
+    q_heads: int
+    kv_heads: int
+    head_dim: int
+    element_bytes: int
+    pass_: str
+
+
+@dataclass(frozen=True)
+class Projected:
+    """A mechanism on a topology of a cluster, as the model has it; cost None: it cannot run, for `reason`."""
+
+    question: Question
+    cluster: str
+    world_size: int
+    mechanism: str
+    topology: Topology | None
+    cost: Cost | None
+    tflops: float | None
+    reason: str | None = None
+
+
+def project(fit: Fit, question: Question, cluster: Cluster, world_size: int) -> list[Projected]:
+    """The best topology of each mechanism, the fastest mechanism first; those that cannot run last, with the reason.
+
+    Raises LongcaError where the fit knows no rate of the question's kernel on its pattern and pass.
+    """
+    key = (question.kernel, question.pattern, question.pass_)
+    if key not in fit.kernels:
+        raise LongcaError(f"no measured rate of {question.kernel} on {question.pattern}, {question.pass_}")
+    load, kernel = _workload(question, world_size), fit.kernels[key]
+    found = [_best(fit, question, load, kernel, cluster, mechanism, world_size) for mechanism in MECHANISMS]
+    return sorted(found, key=lambda one: -(one.tflops or 0.0))
+
+
+def _best(
+    fit: Fit,
+    question: Question,
+    load: Workload,
+    kernel: KernelCost,
+    cluster: Cluster,
+    mechanism: str,
+    world_size: int,
+) -> Projected:
+    costs = {
+        topology: fit.rubbed(mechanism, predict(mechanism, topology, load, kernel, cluster))
+        for topology in topologies(mechanism, world_size)
+        if question.q_heads % topology.ulysses == 0
+    }
+    common = (question, cluster.name, world_size, mechanism)
+    if not costs:
+        reason = "has no topology of its own on so many ranks"
+        if mechanism == "ulysses":
+            reason = f"{question.q_heads} query heads do not divide over {world_size} ranks"
+        return Projected(*common, None, None, None, reason)
+    topology = min(costs, key=lambda one: costs[one].total_s)
+    cost = costs[topology]
+    # The rate is of the computation that the rank with the most has; throughput counts the mean.
+    flops = cost.computation_s - _calls(mechanism, topology) * kernel.call_s
+    tflops = flops * kernel.flops_per_s / load.imbalance / cost.total_s / 1e12
+    return Projected(*common, topology, cost, tflops)
+
+
+def topologies(mechanism: str, world_size: int) -> Iterator[Topology]:
+    """The topologies on which a mechanism is what its name says, heads divided inside a node first."""
+    if mechanism == "ulysses":
+        yield Topology(ulysses=world_size)
+    elif mechanism in ("ring_p2p", "ring_allgather"):
+        yield Topology(ring=world_size)
+    else:
+        for ulysses in (u for u in range(1, world_size + 1) if world_size % u == 0):
+            ring = world_size // ulysses
+            windows = default_windows(ring) if mechanism == "loongtrain" else 1
+            topology = Topology(ulysses, ring, windows)
+            if topology.double_ring or (mechanism == "usp" and ulysses > 1 and ring > 1):
+                yield topology
+
+
+def _calls(mechanism: str, topology: Topology) -> int:
+    return 4 if mechanism == "ring_allgather" else topology.ring
+
+
+def _workload(question: Question, world_size: int) -> Workload:
+    seqlen = question.tokens * world_size
+    return Workload(
+        area=area_of(question.pattern, question.dataset, seqlen),
+        seqlen=seqlen,
+        q_heads=question.q_heads,
+        kv_heads=question.kv_heads,
+        head_dim=question.head_dim,
+        element_bytes=question.element_bytes,
+        pass_=question.pass_,
+        imbalance=1.0 if evenly_dealt(question.pattern) else BALANCED,
+    )
+
+
+def evenly_dealt(pattern: str) -> bool:
+    """Whether every rank gets the same work by itself: of full, and of causal in a zigzag."""
+    return pattern in ("full", "causal")
+
+
+@cache
+def area_of(pattern: str, dataset: str, seqlen: int) -> float:
+    """Cells that sample 0 of a pattern keeps at this length."""
+    chosen = dataset if PATTERNS[pattern].takes_documents else "auto"
+    return float(draw_mask(pattern, seqlen, chosen).area)
+
+
+def fastest(projected: Sequence[Projected]) -> Projected | None:
+    """The first that can run."""
+    return next((one for one in projected if one.tflops is not None), None)
