@@ -46,17 +46,6 @@ include: "rules/report.smk"
 include: "rules/archive.smk"
 
 
-# A second or a few each: where jobs go to a cluster, these stay where Snakemake runs.
-localrules:
-    documents,
-    document_mask,
-    mask,
-    block_map,
-    table,
-    figure,
-    report,
-
-
 rule all:
     """Everything of the study: records, tables, figures and the report."""
     default_target: True

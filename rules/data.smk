@@ -61,6 +61,7 @@ rule documents:
         f"{RESULTS}/documents/{{dataset}}/{{seqlen}}/{{sample}}.json",
     log:
         f"{LOGS}/documents/{{dataset}}/{{seqlen}}/{{sample}}.log",
+    localrule: True
     params:
         seed=study.seed,
         code=closure_digest("longca.cli.data"),

@@ -24,6 +24,7 @@ rule figure:
         f"{LOGS}/figures/{{figure}}.log",
     wildcard_constraints:
         figure="|".join(figure_names(study)),
+    localrule: True
     params:
         code=closure_digest("longca.reporting.figures.drawing"),
     shell:

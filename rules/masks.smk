@@ -21,6 +21,7 @@ rule document_mask:
         f"{LOGS}/masks/{{dataset}}/{{pattern}}/{{seqlen}}/{{sample}}.log",
     wildcard_constraints:
         pattern="|".join(name for name in PATTERNS if PATTERNS[name].takes_documents),
+    localrule: True
     params:
         seed=study.seed,
         parameters=mask_parameters,
@@ -39,6 +40,7 @@ rule mask:
         f"{LOGS}/masks/auto/{{pattern}}/{{seqlen}}/{{sample}}.log",
     wildcard_constraints:
         pattern="|".join(name for name in PATTERNS if not PATTERNS[name].takes_documents),
+    localrule: True
     params:
         seed=study.seed,
         parameters=mask_parameters,
@@ -54,6 +56,7 @@ rule block_map:
         f"{RESULTS}/blocks/{{pattern}}/{{seqlen}}/{{block}}/{{density}}/{{kv_heads}}/{{sample}}.npz",
     log:
         f"{LOGS}/blocks/{{pattern}}/{{seqlen}}/{{block}}/{{density}}/{{kv_heads}}/{{sample}}.log",
+    localrule: True
     params:
         seed=study.seed,
         code=closure_digest("longca.cli.masks"),

@@ -13,6 +13,7 @@ rule report:
         f"{RESULTS}/report.html",
     log:
         f"{LOGS}/report.log",
+    localrule: True
     params:
         code=closure_digest("longca.reporting.report"),
     shell:

@@ -19,6 +19,7 @@ rule table:
         f"{LOGS}/tables/{{table}}.log",
     wildcard_constraints:
         table="|".join(table_names(study)),
+    localrule: True
     params:
         code=closure_digest("longca.reporting.tables"),
     shell:
