@@ -43,7 +43,7 @@ def resolve(environment: dict[str, Any], file: Path, source: str) -> dict[str, A
         raise LongcaError(
             f"{source}: environment: {digest} is kept in no folder {FOLDER} above; right: the study's results whole"
         )
-    shared = _read(environment_file(folder, str(digest)))
+    shared = _read(environment_file(folder.absolute(), str(digest)))
     return shared | {name: value for name, value in environment.items() if name != "digest"}
 
 

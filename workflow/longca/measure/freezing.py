@@ -30,7 +30,7 @@ def refuse_frozen(study: Study, config: Path) -> None:
 
 
 def freeze_study(study: Study, results: Path) -> None:
-    """Rewrite every record file of a study in its frozen form. Raises LongcaError where a series lacks records."""
+    """Write every record file of a study in its frozen form. Raises LongcaError where a series lacks a case."""
     flags = ControlFlags(read_controls(results)) if study.measure.control else None
     whole = [(one, _read_whole(results, one)) for one in study_series(study)]
     for series, keyed in whole:
@@ -38,32 +38,40 @@ def freeze_study(study: Study, results: Path) -> None:
 
 
 def _read_whole(results: Path, series: Series) -> list[tuple[str | None, Record]]:
-    file = _records_file(results, series)
-    if not file.exists():
-        raise LongcaError(f"{file}: is not there; right: measure the series, then freeze the study")
-    keyed = read_keyed_records(file)
-    missing = set(series.cases) - {record.case for _, record in keyed}
+    """The records of a series' cases in their order, each with its journal's key where that is known.
+
+    Where a series has no records file, as when the time for its last grid ran out, the last journal line of each case.
+    """
+    file, journal = _records_file(results, series), results / "journals" / series.name.with_suffix(".jsonl")
+    lines = Journal(journal).keys() if journal.exists() else {}
+    if file.exists():
+        keys = {(record.case, record.measured_at): key for key, record in lines.items()}
+        keyed = [
+            (key or keys.get((record.case, record.measured_at)), record)
+            for key, record in read_keyed_records(file)
+        ]
+    else:
+        keyed = list(lines.items())
+    found = {record.case: (key, record) for key, record in keyed}
+    missing = [case for case in series.cases if case not in found]
     if missing:
         raise LongcaError(
-            f"{file}: lacks {len(missing)} cases; right: measure the series, then freeze the study"
+            f"{file}: lacks {len(missing)} of {len(series.cases)} cases, first seqlen {missing[0].seqlen}, pass "
+            f"{missing[0].pass_}; right: measure the series, or a config without them, then freeze the study"
         )
-    return keyed
+    return [found[case] for case in series.cases]
 
 
 def _freeze(
     results: Path, series: Series, keyed: list[tuple[str | None, Record]], flags: ControlFlags | None
 ) -> None:
-    journal = results / "journals" / series.name.with_suffix(".jsonl")
-    lines_of = Journal(journal).keys() if journal.exists() else {}
-    keys = {(measured.case, measured.measured_at): key for key, measured in lines_of.items()}
     lines = []
     for key, record in keyed:
-        found = key or keys.get((record.case, record.measured_at))
         columns, shared = _frozen(flags.on(record) if flags else record)
         file = environment_file(results, digest_of(shared))
         if not file.exists():
             write_atomically(file, json.dumps(shared, indent=1) + "\n")
-        line = ({"key": found} if found else {}) | columns
+        line = ({"key": key} if key else {}) | columns
         lines.append(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
     write_atomically(_records_file(results, series), "".join(lines))
 
