@@ -198,3 +198,20 @@ def test_the_contents_list_leads_to_every_part_and_the_keyboard_to_the_findings(
     assert links == parts and len(parts) >= 8
     browser.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB, Keys.ENTER)
     assert reader.until("return location.hash") == "#findings"
+
+
+def test_advice_is_of_what_is_chosen(browser, report: str) -> None:
+    reader = Reader(browser, report, "light")
+    names = "return [...document.querySelectorAll('#advice-ranking tbody tr')].map((row) => row.cells[0].textContent)"
+    assert reader.run(names) == ["sdpa", "segments", "naive"]
+    choose = (
+        "const select = document.querySelector(`#advice-question [name=${arguments[0]}]`);"
+        "select.value = arguments[1]; select.dispatchEvent(new Event('change', {bubbles: true}));"
+    )
+    reader.run(choose, "pattern", "causal")
+    assert reader.run(names) == ["sdpa", "naive", "segments"]
+    why = "return [...document.querySelectorAll('#advice-ranking tbody tr')].at(-1).lastChild.textContent"
+    assert reader.run(why).startswith("forward: crashed: </script>")
+    reader.run(choose, "seqlen", "2048")
+    assert reader.run(names) == ["sdpa", "segments", "naive"]
+    assert reader.errors == []

@@ -6,6 +6,7 @@ import sys
 import typer
 
 from longca.cli import (
+    advise,
     archive,
     compare,
     data,
@@ -28,7 +29,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for stage in (data, masks, kernels, measure, reference, study, reporting, archive, compare, show, project):
+for stage in (
+    data,
+    masks,
+    kernels,
+    measure,
+    reference,
+    study,
+    reporting,
+    archive,
+    compare,
+    show,
+    project,
+    advise,
+):
     stage.register(app)
 
 

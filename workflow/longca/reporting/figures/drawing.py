@@ -91,10 +91,11 @@ def _kind(study: Study, name: str) -> FigureKind:
 
 def packed(spec: dict[str, Any]) -> dict[str, Any]:
     """A specification whose rows are columns, each text once, as `embed.js` unpacks them: a fifth of the size."""
-    return spec | {"datasets": {name: _columns(rows) for name, rows in spec["datasets"].items()}}
+    return spec | {"datasets": {name: packed_rows(rows) for name, rows in spec["datasets"].items()}}
 
 
-def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def packed_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Rows as columns, in the form that `embed.js` unpacks."""
     columns: dict[str, Any] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]

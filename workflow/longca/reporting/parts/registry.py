@@ -1,5 +1,6 @@
 """The parts of the report in their order. A new one: a file here, a template of the same id, and a line below."""
 
+from longca.reporting.parts.advice import advice
 from longca.reporting.parts.asked import asked
 from longca.reporting.parts.figures import figures
 from longca.reporting.parts.findings import findings
@@ -15,6 +16,7 @@ from longca.reporting.parts.tables import tables
 PARTS = (
     Part("findings", "Findings", findings),
     Part("scale", "Which mechanism for which scale", scale),
+    Part("advice", "What to take", advice),
     Part("figures", "Figures", figures),
     Part("tables", "Tables", tables),
     Part("asked", "What was asked", asked),

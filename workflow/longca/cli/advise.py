@@ -1,0 +1,52 @@
+"""The command that says what to take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longca.cli.options import Seqlen
+from longca.errors import LongcaError
+
+
+def register(app: typer.Typer) -> None:
+    """Add this stage's commands to the application."""
+    app.command()(advise)
+
+
+def advise(
+    pattern: Annotated[str, typer.Option(help="Mask pattern, as causal_document.")],
+    seqlen: Seqlen,
+    study: Annotated[
+        Path, typer.Option(help="What was measured: a folder results/STUDY, an archive or a config.")
+    ],
+    heads: Annotated[str, typer.Option(help="Query heads - key-value heads.")] = "64-8",
+    pass_: Annotated[str, typer.Option("--pass", help="forward, backward or both.")] = "both",
+    gpus: Annotated[
+        int | None, typer.Option(min=2, help="Rank mechanisms over so many GPUs as well.")
+    ] = None,
+    gpus_per_node: Annotated[int, typer.Option(min=1, help="GPUs of one host.")] = 8,
+) -> None:
+    """Rank the kernels, and over several GPUs the mechanisms, for a mask, length and heads."""
+    from longca.names import unknown_name
+    from longca.reporting.advice.advising import kernel_answers, mechanism_answers
+    from longca.reporting.advice.question import PASSES, Question
+    from longca.reporting.advice.sections import advice_section
+    from longca.reporting.collect import CaseRecord
+    from longca.reporting.compare.sides import read_side
+    from longca.reporting.long import long_row
+    from longca.reporting.terminal import print_sections
+    from longca.units import parse_heads
+
+    if pass_ not in PASSES:
+        raise LongcaError(f"--pass: {unknown_name(pass_, PASSES, 'pass')}")
+    try:
+        question = Question(pattern, seqlen, parse_heads(heads), pass_, gpus, gpus_per_node)
+    except ValueError as error:
+        raise LongcaError(f"--heads: {error}") from None
+    side = read_side(study)
+    rows = [long_row(CaseRecord(case, study, record)) for case, record in side.records.items()]
+    answers = kernel_answers(question, rows, str(study))
+    if gpus is not None:
+        answers += mechanism_answers(question, rows, str(study))
+    print_sections(advice_section(question, answer) for answer in answers)

@@ -1,0 +1,1 @@
+"""Advice: which kernel, and over many GPUs which mechanism, for a mask, length and heads; ranked as measured."""
