@@ -344,16 +344,31 @@ def test_a_study_that_is_not_finished_is_refused_with_what_to_type(
     assert archive_file(STUDY).read_bytes() == before
 
 
-def test_a_frozen_study_is_archived_with_its_environments(
+def test_a_frozen_study_is_archived_with_its_environments_and_draws_its_masks_again(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    freeze_study(STUDY, results_of(STUDY))
-    archive = make_archive(STUDY, CONFIG)
-    (environment,) = [name for name in entries_of(archive) if "/environments/" in name]
-    assert b"a CPU, 2 threads" in entries_of(archive)[environment]
+    frozen = STUDY.model_copy(update={"frozen": True})
+    CONFIG.write_text(f"frozen: true\n{CONFIG.read_text()}")
+    freeze_study(frozen, results_of(frozen))
+    for folder in ("blocks", "documents", "lengths"):
+        shutil.rmtree(results_of(frozen) / folder)
+    archive = make_archive(frozen, CONFIG)
+    entries = entries_of(archive)
+    (environment,) = [name for name in entries if "/environments/" in name]
+    assert b"a CPU, 2 threads" in entries[environment]
+    assert not [name for name in entries if name.startswith("results/tiny/blocks/")]
     assert check_archive(archive) == []
+
+    def other_seed(entries: Entries) -> None:
+        entries["tiny.yaml"] += b"seed: 7\n"
+
+    (line, *_) = forged(other_seed)(archive, tmp_path)
+    assert line == (
+        "results/tiny/records/sparse/flex/uniform_block/4-2.jsonl:1: measured on another mask than "
+        "results/tiny/blocks/uniform_block/256/64/0.5/2/0.npz"
+    )
 
 
 def test_a_config_from_elsewhere_gets_a_place_of_its_own(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

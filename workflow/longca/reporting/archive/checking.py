@@ -6,10 +6,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from longca.cases import study_series
+from longca.cases import Case, study_series
 from longca.errors import LongcaError
 from longca.masks.blocks import load_block_map
 from longca.masks.mask import read_mask
+from longca.measure.masks import drawn_digest
 from longca.measure.record import read_records
 from longca.reporting.archive.contents import CHECKOUT, code_files
 from longca.reporting.archive.reading import Archive, open_archive
@@ -72,19 +73,22 @@ def _rebuilt_otherwise(config: Path) -> Iterator[str]:
 
 
 def _masks(study: Study) -> Iterator[str]:
-    """Records of other masks than the archived ones."""
+    """Records of other masks than the archived ones or, where a frozen study has none, than those it draws."""
     digests: dict[Path, str] = {}
     for series in study_series(study):
         file = results_of(study) / "records" / f"{series.name}.jsonl"
         for number, record in enumerate(read_records(file), 1):
             mask = results_of(study) / record.case.mask_file
             if mask not in digests:
-                digests[mask] = _mask_digest(mask)
+                digests[mask] = _mask_digest(study, record.case)
             if digests[mask] != record.mask_digest:
                 yield f"{file}:{number}: measured on another mask than {mask}"
 
 
-def _mask_digest(file: Path) -> str:
+def _mask_digest(study: Study, case: Case) -> str:
+    file = results_of(study) / case.mask_file
+    if study.frozen and not file.exists():
+        return drawn_digest(study, results_of(study), case)
     return load_block_map(file).digest if file.suffix == ".npz" else read_mask(file).digest
 
 

@@ -14,6 +14,7 @@ from longca.reporting.names import (
     TABLE_FORMATS,
     figure_file,
     figure_names,
+    pictured_masks,
     results_of,
     table_file,
     table_names,
@@ -54,16 +55,13 @@ def code_files() -> list[Path]:
 def result_files(study: Study) -> list[Path]:
     """What the rules leave of a whole study: lengths, documents, masks, records, tables, figures, report.
 
-    Of a frozen one, what was drawn as far as the repository keeps it: nothing draws it again.
+    A frozen study keeps the masks of its figure alone: all others are drawn again where they are asked for.
     """
-    series = study_series(study)
-    masks = dict.fromkeys(results_of(study) / path for one in series for path in one.mask_files)
-    records = [results_of(study) / "records" / f"{one.name}.jsonl" for one in series]
+    records = [results_of(study) / "records" / f"{one.name}.jsonl" for one in study_series(study)]
     tables = [table_file(study, name, suffix) for name in table_names(study) for suffix in TABLE_FORMATS]
     figures = [figure_file(study, name, suffix) for name in figure_names(study) for suffix in FIGURE_FORMATS]
-    drawn_from = dict.fromkeys(path for mask in masks for path in _drawn_from(study, mask))
-    drawn = [path for path in (*drawn_from, *masks) if not study.frozen or path.exists()]
-    return [*drawn, *records, *tables, *figures, results_of(study) / "report.html"]
+    masks = pictured_masks(study) if study.frozen else _masks(study)
+    return [*masks, *records, *tables, *figures, results_of(study) / "report.html"]
 
 
 def side_files(study: Study) -> list[Path]:
@@ -75,6 +73,12 @@ def side_files(study: Study) -> list[Path]:
     found = [file for name in beside if (file := results_of(study) / name).exists()]
     kept = (("environments", "*.json"), ("repeats", "*.jsonl"))
     return [*found, *(path for name, form in kept for path in sorted((results_of(study) / name).glob(form)))]
+
+
+def _masks(study: Study) -> list[Path]:
+    """Every mask and block map, and before them the lengths and documents that they were drawn from."""
+    masks = dict.fromkeys(results_of(study) / path for one in study_series(study) for path in one.mask_files)
+    return [*dict.fromkeys(path for mask in masks for path in _drawn_from(study, mask)), *masks]
 
 
 def _drawn_from(study: Study, mask: Path) -> Iterator[Path]:

@@ -42,7 +42,7 @@ Compare with a study of your own:
 
     longca compare FILE.zip results/YOURS
 
-Measure it again, here:
+Measure it again, here (a config that says `frozen: true` without that line):
 
     mv results/{run.study} measured-before
     snakemake all --profile profiles/local --configfile {run.config}
