@@ -9,6 +9,7 @@ of ours: the error printed is the norm of the difference of its output and gradi
 """
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
@@ -181,6 +182,10 @@ def _times(calls: list[Call], device: torch.device, repeats: int) -> list[float]
 
 
 def _time(call: Call, device: torch.device) -> float:
+    if device.type == "cpu":
+        start = time.perf_counter()
+        call()
+        return (time.perf_counter() - start) * 1e3
     token = torch.zeros(1, device=device)
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
