@@ -23,7 +23,7 @@ def test_every_declared_pass_is_ok_on_every_kind_of_map(
 ) -> None:
     support = load_kernel("sparse", kernel).support
     with KernelSession("sparse", kernel, Protocol(device="cuda", warmups=1, repetitions=5)) as session:
-        missing = session.loaded is not None and session.loaded.missing
+        missing = session.opened.loaded is not None and session.opened.loaded.missing
         if missing:
             pytest.skip(f"{kernel} is missing: {missing}")
         for pattern, block in (("uniform_block", 64), ("uniform_block", 128), ("variable_block", 256)):
