@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from longca.reporting.sections import Section
 
 _NEEDS = "% Needs \\usepackage{array,booktabs,longtable} in the preamble, and a one-column page.\n"
-_SENTENCE = r">{{\raggedright\arraybackslash}}p{{{}\linewidth}}"
+# The text of an article's page on letter paper, the narrowest that is usual; what a letter of \scriptsize takes of it,
+# and the space between columns.
+_PAGE_PT, _LETTER_PT, _GAP_PT = 345, 4.1, 4
+_SENTENCE = r">{{\raggedright\arraybackslash}}p{{{:.1f}pt}}"
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -50,26 +53,64 @@ def _known(character: str) -> str:
 def _section(section: Section) -> str:
     if not section.rows:
         return f"\\paragraph{{{escape(section.title)}}} {escape(section.note)}\n"
-    header = " & ".join(map(_header, section.headers))
+    parts = _parts(section)
+    tables = [_table(section, columns, _part(number, len(parts))) for number, columns in enumerate(parts, 1)]
+    note = [escape(section.note), ""] if section.note else []
+    return "\n".join([r"\begingroup\scriptsize\setlength{\tabcolsep}{2pt}", *tables, *note, r"\endgroup", ""])
+
+
+def _table(section: Section, columns: Sequence[int], part: str) -> str:
+    header = " & ".join(_header(section.headers[column]) for column in columns)
     lines = [
-        r"\begingroup\scriptsize\setlength{\tabcolsep}{2pt}",
-        rf"\begin{{longtable}}{{{_columns(section)}}}",
-        rf"\caption{{{escape(section.title)}}}\\",
+        rf"\begin{{longtable}}{{{_columns(section, len(columns))}}}",
+        rf"\caption{{{escape(section.title)}{part}}}\\",
         rf"\toprule {header} \\ \midrule \endfirsthead",
         rf"\toprule {header} \\ \midrule \endhead",
         r"\bottomrule \endfoot",
-        *(_row(section, index) for index in range(len(section.rows))),
+        *(_row(section, index, columns) for index in range(len(section.rows))),
         r"\end{longtable}",
     ]
-    note = [escape(section.note), ""] if section.note else []
-    return "\n".join([*lines, *note, r"\endgroup", ""])
+    return "\n".join(lines)
 
 
-def _columns(section: Section) -> str:
+def _part(number: int, parts: int) -> str:
+    return f" (part {number} of {parts})" if parts > 1 else ""
+
+
+def _parts(section: Section) -> list[list[int]]:
+    """The columns of each table a section is set as: as many as a page is wide for, the keys before each."""
+    every = list(range(len(section.headers)))
+    if not section.numeric:
+        return [every]
+    widths = [_width_pt(section, column) for column in every]
+    keys = every[: section.keys]
+    room = _PAGE_PT - sum(widths[: section.keys])
+    parts: list[list[int]] = [[]]
+    for column in every[section.keys :]:
+        if parts[-1] and sum(widths[c] for c in parts[-1]) + widths[column] > room:
+            parts.append([])
+        parts[-1].append(column)
+    return [[*keys, *part] for part in parts]
+
+
+def _width_pt(section: Section, column: int) -> float:
+    """At least what a column takes, by its longest text."""
+    texts = [row[column] for row in section.rows] + section.headers[column].split(" (")
+    return max(map(len, texts)) * _LETTER_PT + _GAP_PT
+
+
+def _columns(section: Section, number: int) -> str:
     if section.numeric:
-        return "l" + "r" * (len(section.headers) - 1)
-    # The last two columns of a table of texts hold sentences.
-    return "l" * (len(section.headers) - 2) + _SENTENCE.format(0.16) + _SENTENCE.format(0.22)
+        return "l" + "r" * (number - 1)
+    # Of a table of texts a column is as wide as its texts while there is room; the long ones wrap in equal shares.
+    widths = {column: _width_pt(section, column) for column in range(number)}
+    left, wrapped = float(_PAGE_PT), {}
+    for taken, column in enumerate(sorted(widths, key=lambda column: widths[column])):
+        share = left / (number - taken)
+        if widths[column] > share:
+            wrapped[column] = share - _GAP_PT
+        left -= min(widths[column], share)
+    return "".join(_SENTENCE.format(wrapped[c]) if c in wrapped else "l" for c in range(number))
 
 
 def _header(text: str) -> str:
@@ -78,10 +119,11 @@ def _header(text: str) -> str:
     return rf"\shortstack{{{escape(name)}\\({escape(unit)}}}" if parenthesis else escape(text)
 
 
-def _row(section: Section, index: int) -> str:
-    cells = [escape(text) for text in section.rows[index]]
+def _row(section: Section, index: int, columns: Sequence[int]) -> str:
+    texts = {column: escape(section.rows[index][column]) for column in columns}
+    if not section.numeric:
+        texts = {column: text.replace(r"\_", r"\_\allowbreak{}") for column, text in texts.items()}
     bold = [
-        rf"\textbf{{{text}}}" if (index, column) in section.best else text
-        for column, text in enumerate(cells)
+        rf"\textbf{{{text}}}" if (index, column) in section.best else text for column, text in texts.items()
     ]
     return " & ".join(bold) + r" \\"

@@ -16,6 +16,7 @@ class Section:
 
     title: what is shown, with its unit. best: (row, column) of the cells shown bold. numeric: whether all
     columns but the first hold numbers, and are set to the right. note: what stands below, empty for nothing.
+    keys: how many of the first columns say what a row is of; where a page is too narrow they stand before each part.
     """
 
     title: str
@@ -24,6 +25,7 @@ class Section:
     best: frozenset[tuple[int, int]] = frozenset()
     numeric: bool = True
     note: str = ""
+    keys: int = 1
 
 
 def throughput_sections(cells: Sequence[Cell]) -> list[Section]:
@@ -71,7 +73,9 @@ def kernel_section(
         keys: tuple[str, ...] = (place.pattern, *((str(place.ranks),) if on_ranks else ()), str(place.seqlen))
         keys += (str(place.block), f"{place.density:g}") if block_sparse else ()
         rows.append((*keys, *(_text(table[place].get(kernel), numbers.get(kernel)) for kernel in kernels)))
-    return Section(title, (*key_headers, *kernels), tuple(rows), frozenset(bold), note=note)
+    return Section(
+        title, (*key_headers, *kernels), tuple(rows), frozenset(bold), note=note, keys=len(key_headers)
+    )
 
 
 def by_setting(cells: Sequence[Cell]) -> list[tuple[Place, list[Cell]]]:

@@ -55,5 +55,5 @@ def _statuses(device: str, cells: Sequence[Cell]) -> Section:
         f"Status of the block-sparse kernels over all lengths and densities, {plain(device)}",
         ("Pattern", "Block (tokens)", "Heads", "Pass", *kernels),
         rows,
-        numeric=False,
+        keys=4,
     )

@@ -83,7 +83,7 @@ def _projection(
         lines.append((pattern, str(world_size), *(_cell(cells[name]) for name in mechanisms)))
         best |= {(index, 2 + mechanisms.index(name)) for name in rates if rates[name] == max(rates.values())}
     title = f"Modelled {pass_} throughput in TFLOP/s a GPU, {cluster}, {kernel}, heads {heads}, {tokens} tokens a GPU"
-    return Section(title, ("Pattern", "GPUs", *mechanisms), tuple(lines), frozenset(best), note=_NOTE)
+    return Section(title, ("Pattern", "GPUs", *mechanisms), tuple(lines), frozenset(best), note=_NOTE, keys=2)
 
 
 def _cell(row: Row) -> str:
