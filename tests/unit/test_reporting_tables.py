@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from reporting_records import by_kernel, dense_study, record_file, sparse_study, write_records
+from reporting_records import by_kernel, dense_study, record, record_file, sparse_study, write_records
 
-from longca.cases import Case
+from longca.cases import Case, study_series
 from longca.errors import LongcaError
 from longca.measure.record import STATUSES
 from longca.reporting.cells import cells_of
@@ -290,3 +290,27 @@ def test_verification_shows_the_worst_error_and_lists_what_was_wrong() -> None:
 def test_an_unknown_table_is_refused_with_those_there_are() -> None:
     with pytest.raises(LongcaError, match=r"did you mean 'dense'.*allowed: dense, support, verification"):
         write_table(dense_study(), "dens")
+
+
+def test_early_tables_have_what_a_journal_holds_so_far() -> None:
+    """Of a series half done: its last line of a case, nothing of a torn one, and `not measured` for the rest."""
+    study = dense_study(kernels=["sdpa"], patterns=["full"], seqlens=[512, 1024, 2048])
+    (series,) = study_series(study)
+    short, middle, _ = series.cases
+    lines = [
+        {"key": "a", **json.loads(record(short, milliseconds=5.0).to_line())},
+        {"key": "b", **json.loads(record(short, milliseconds=2.0).to_line())},
+        {"key": "c", **json.loads(record(middle, status="timeout").to_line())},
+    ]
+    journal = Path("results/tiny/journals") / f"{series.name}.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"key": "d", "ker')
+    with pytest.raises(LongcaError, match=r"records/dense/auto/sdpa/full/4-2.jsonl: is not there"):
+        write_table(study, "dense")
+    write_table(study, "dense", partial=True)
+    rows = read_rows(table_file(study, "dense", "parquet"))
+    assert [(row["status"], row["latency_ms_p50"]) for row in rows] == [
+        ("ok", 2.0),
+        ("timeout", None),
+        ("not measured", None),
+    ]

@@ -7,6 +7,7 @@ from longca.cases import Case, Series, study_series
 from longca.errors import LongcaError
 from longca.measure.controls import ControlFlags, read_controls
 from longca.measure.record import Record, read_records
+from longca.reporting.lines import read_lines
 from longca.reporting.names import results_of
 from longca.study.model import Study
 
@@ -23,7 +24,8 @@ def collect(study: Study, family: str, partial: bool = False) -> list[CaseRecord
     """Every case of a family's grid with its record, in the order of the config.
 
     A line of a record file that is no case of the grid is left out: tables are of the grid. Where the study has a
-    control, the doubt it casts on a record stands in its flags.
+    control, the doubt it casts on a record stands in its flags. With `partial` a series without a record file is
+    read from its journal, as far as that has grown.
 
     Raises:
         LongcaError: naming file (and line) where a file is empty, has a bad line or a case twice, where
@@ -33,7 +35,7 @@ def collect(study: Study, family: str, partial: bool = False) -> list[CaseRecord
     collected = []
     for series in study_series(study):
         if series.family == family:
-            collected += _read_series(results_of(study) / "records" / f"{series.name}.jsonl", series, partial)
+            collected += _read_series(results_of(study), series, partial)
     _check_masks(collected)
     return _with_control_doubts(study, collected) if study.measure.control else collected
 
@@ -43,9 +45,12 @@ def _with_control_doubts(study: Study, collected: list[CaseRecord]) -> list[Case
     return [CaseRecord(case, file, record and flags.on(record)) for case, file, record in collected]
 
 
-def _read_series(file: Path, series: Series, partial: bool) -> list[CaseRecord]:
+def _read_series(results: Path, series: Series, partial: bool) -> list[CaseRecord]:
+    file, journal = (results / folder / f"{series.name}.jsonl" for folder in ("records", "journals"))
     found: dict[Case, Record] = {}
-    if file.exists():
+    if partial and not file.exists() and journal.exists():
+        found = {record.case: record for record in read_lines(journal)[0]}
+    elif file.exists():
         records = read_records(file)
         if not records:
             raise LongcaError(f"{file}: is empty; right: one record a line")

@@ -1,14 +1,12 @@
 """The records of one series for a person to look at: of a finished one from its record file, else from its journal."""
 
-import json
 from pathlib import Path
 
-from longca.cases import Case
 from longca.errors import LongcaError
-from longca.measure.environments import resolve
-from longca.measure.record import Record, parse_record
+from longca.measure.record import Record
 from longca.names import unknown_name
 from longca.reporting.case_columns import case_columns, varying
+from longca.reporting.lines import read_lines
 from longca.reporting.sections import Section
 from longca.reporting.words import digits, plain, words
 
@@ -43,7 +41,7 @@ def series_section(file: Path) -> Section:
     A journal's last line of a case counts; one that a killed job left torn is left out. Raises LongcaError for
     any other line that is no record, and for a file without one.
     """
-    records, torn = _read(file)
+    records, torn = read_lines(file)
     if not records:
         raise LongcaError(f"{file}: has no record; right: a series that something was measured of")
     columns = [case_columns(record.case) for record in records]
@@ -73,27 +71,3 @@ def _measured(record: Record) -> tuple[str, ...]:
     latency = record.latency_ms
     spread = f"{digits(latency.p50)} ({digits(latency.p20)} to {digits(latency.p80)})"
     return digits(record.tflops), spread, f"{record.peak_memory_bytes / _MIB:.1f}", status
-
-
-def _read(file: Path) -> tuple[list[Record], bool]:
-    """The records of a record file or journal, the last of each case, and whether its last line was torn."""
-    try:
-        whole, _, torn = file.read_text(encoding="utf-8").rpartition("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LongcaError(f"{file}: cannot be read: {error}") from error
-    found: dict[Case, Record] = {}
-    for number, line in enumerate(whole.splitlines(), 1):
-        record = _parse(line, file, f"{file}:{number}")
-        found[record.case] = record
-    return list(found.values()), bool(torn)
-
-
-def _parse(line: str, file: Path, source: str) -> Record:
-    """A record with its whole environment, without the key under which a journal has it."""
-    try:
-        columns = json.loads(line)
-        columns.pop("key", None)
-        columns["environment"] = resolve(columns["environment"], file, source)
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise LongcaError(f"{source}: is no record ({error})") from error
-    return parse_record(json.dumps(columns), source)
