@@ -14,7 +14,6 @@ from longca.reporting.names import (
     TABLE_FORMATS,
     figure_file,
     figure_names,
-    pictured_masks,
     results_of,
     table_file,
     table_names,
@@ -55,13 +54,13 @@ def code_files() -> list[Path]:
 def result_files(study: Study) -> list[Path]:
     """What the rules leave of a whole study: lengths, documents, masks, records, tables, figures, report.
 
-    A frozen study keeps the masks of its figure alone: all others are drawn again where they are asked for.
+    Of a frozen one, what was drawn as far as the repository keeps it: nothing draws it again.
     """
     records = [results_of(study) / "records" / f"{one.name}.jsonl" for one in study_series(study)]
     tables = [table_file(study, name, suffix) for name in table_names(study) for suffix in TABLE_FORMATS]
     figures = [figure_file(study, name, suffix) for name in figure_names(study) for suffix in FIGURE_FORMATS]
-    masks = pictured_masks(study) if study.frozen else _masks(study)
-    return [*masks, *records, *tables, *figures, results_of(study) / "report.html"]
+    drawn = [path for path in _drawn(study) if not study.frozen or path.exists()]
+    return [*drawn, *records, *tables, *figures, results_of(study) / "report.html"]
 
 
 def side_files(study: Study) -> list[Path]:
@@ -75,7 +74,7 @@ def side_files(study: Study) -> list[Path]:
     return [*found, *(path for name, form in kept for path in sorted((results_of(study) / name).glob(form)))]
 
 
-def _masks(study: Study) -> list[Path]:
+def _drawn(study: Study) -> list[Path]:
     """Every mask and block map, and before them the lengths and documents that they were drawn from."""
     masks = dict.fromkeys(results_of(study) / path for one in study_series(study) for path in one.mask_files)
     return [*dict.fromkeys(path for mask in masks for path in _drawn_from(study, mask)), *masks]
