@@ -85,7 +85,7 @@ def _measure_study(path: Path, only: list[str], time_budget: str | None, retry: 
     from longca.measure.freezing import refuse_frozen
     from longca.measure.running import measure_series
     from longca.measure.slurm import within_job
-    from longca.measure.world.joined_world import follow
+    from longca.measure.world.following import follow
     from longca.measure.world.launching import launch_on_nodes
     from longca.measure.world.membership import find_membership
     from longca.measure.world.running import check_world, measure_on_ranks

@@ -12,20 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from longca.measure.world.following import POLL_S, follow, open_store
 from longca.measure.world.membership import Membership
 from longca.measure.world.place import Meeting, Place
-from longca.measure.world.rank_process import RankProcess
 from longca.measure.world.world import RankLostError, World
 
-if TYPE_CHECKING:
-    from torch.distributed import TCPStore
-
-_POLL_S = 0.01
-# Ranks of one job start minutes apart where a file system is slow.
-_MEETING_TIMEOUT = timedelta(minutes=10)
 _LEAVING_S = 30.0
 
 
@@ -34,7 +27,7 @@ class Conductor:
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
-        self._store = _store(membership, serves=True)
+        self._store = open_store(membership, serves=True)
         self._commands = self._worlds = 0
         self._follower = threading.Thread(target=follow, args=(membership,), daemon=True)
         self._follower.start()
@@ -59,7 +52,7 @@ class Conductor:
         keys = [f"left/{rank}" for rank in range(self.membership.world_size)]
         deadline = time.monotonic() + _LEAVING_S
         while not self._store.check(keys) and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
 
     def __enter__(self) -> "Conductor":
         return self
@@ -107,63 +100,4 @@ class JoinedWorld(World):
                     found[rank] = RankLostError(said["lost"]) if "lost" in said else said["line"]
             if found or time.monotonic() >= deadline:
                 return found
-            time.sleep(_POLL_S)
-
-
-def follow(membership: Membership) -> None:
-    """Run the process of this rank as rank 0 says, until it says to leave or is gone itself."""
-    store = _store(membership, serves=False)
-    process: RankProcess | None = None
-    world, told, number = "", 0, 0
-    try:
-        while True:
-            if store.check([f"command/{number}"]):
-                command = json.loads(store.get(f"command/{number}"))
-                number += 1
-                if command["do"] == "ask" and process is not None:
-                    process.send(command["line"])
-                    continue
-                if process is not None:
-                    process.close()
-                    process = None
-                if command["do"] == "leave":
-                    return
-                if command["do"] == "start":
-                    world, told = command["world"], 0
-                    process = RankProcess(_own_place(command["place"], membership))
-            elif process is not None and process.has_something(_POLL_S):
-                said = process.receive()
-                text = {"lost": str(said)} if isinstance(said, RankLostError) else {"line": said}
-                store.set(f"said/{world}/{membership.rank}/{told}", json.dumps(text))
-                told += 1
-                if isinstance(said, RankLostError):
-                    process.close()
-                    process = None
-            elif process is None:
-                time.sleep(_POLL_S)
-    finally:
-        if process is not None:
-            process.close()
-        store.set(f"left/{membership.rank}", "")
-
-
-def _own_place(place: dict[str, Any], membership: Membership) -> Place:
-    place |= {"meeting": Meeting(**place["meeting"]), "path": tuple(place["path"])}
-    return replace(
-        Place(**place),
-        rank=membership.rank,
-        local_rank=membership.local_rank,
-        local_size=membership.local_size,
-    )
-
-
-def _store(membership: Membership, serves: bool) -> "TCPStore":
-    from torch.distributed import TCPStore
-
-    return TCPStore(
-        membership.host,
-        membership.port,
-        is_master=serves,
-        timeout=_MEETING_TIMEOUT,
-        wait_for_workers=False,
-    )
+            time.sleep(POLL_S)

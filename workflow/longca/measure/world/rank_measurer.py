@@ -36,15 +36,18 @@ class RankMeasurer:
     """Measures requests on one rank, keeping the last cell for the other pass and the groups for the next case."""
 
     def __init__(self, form: LocalForm, place: Place, device: torch.device, missing: str | None) -> None:
-        self.form, self.place, self.device, self.missing = form, place, device, missing
+        self.form, self.place, self.device = form, place, device
         self.together = Together()
+        # On one machine of several the library may not be there: then it is missing for all.
+        self.missing = next(filter(None, self.together.gather(missing)), None)
+        self._capability = torch.cuda.get_device_capability(device) if device.type == "cuda" else None
         self._groups: Groups | None = None
         self._cell: RankCell | None = None
 
     def measure(self, request: Request) -> Outcome:
         """The outcome of one case on this rank; rank 0's has the numbers of all ranks."""
         case = _CASES.validate_python(request.case)
-        reason = self.form.support.reason_against(case, self.device.type)
+        reason = self.form.support.reason_against(case, self.device.type, self._capability)
         if reason is not None:
             return Outcome(status="unsupported", reason=reason)
         if self.missing is not None:

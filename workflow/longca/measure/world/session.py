@@ -137,8 +137,6 @@ class KeptWorld:
 class WorldSession:
     """A mechanism's share of a kept world: what a series is measured with, as a KernelSession is for one process."""
 
-    control: str | None = None
-
     def __init__(self, world: KeptWorld, mechanism: str) -> None:
         self._world, self.mechanism = world, mechanism
         self.protocol = world.protocol

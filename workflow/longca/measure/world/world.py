@@ -38,7 +38,7 @@ class World(ABC):
         self.world_size = world_size
 
     def start(self, timeout_s: float) -> tuple[Ready, Loaded]:
-        """Start every rank; where rank 0 runs, and its library. Raises WorldLostError, and LongcaError for two devices."""
+        """Start every rank; where rank 0 runs, and its library. Raises WorldLostError; LongcaError for two devices."""
         self._start()
         deadline = time.monotonic() + timeout_s
         everyone, (loaded, *_) = (self._answers(deadline, timeout_s) for _ in range(2))
