@@ -27,6 +27,7 @@ CACHES = (
     registry._modules,
     closure.closure_digest,
     closure._find,
+    closure._read,
     fingerprint.source_fingerprint,
 )
 

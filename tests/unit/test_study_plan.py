@@ -50,5 +50,7 @@ def test_rows_count_series_cases_refusals_and_what_was_measured() -> None:
     assert (sdpa.family, sdpa.kernel, naive.kernel) == ("dense", "sdpa", "naive")
     assert (sdpa.series, sdpa.cases, sdpa.refused, sdpa.measured) == (2, 4, 0, 1)
     assert (naive.series, naive.cases, naive.refused, naive.measured) == (2, 4, 2, 0)
+    assert naive.longest_minutes * 60 == pytest.approx(30 + 2.0 + 13 * CALL_S)
+    assert sdpa.longest_minutes * 60 == pytest.approx(30 + 2 * 2.0 + 13 * (0.05 + 2.5 * CALL_S))
     assert naive.hours * 3600 == pytest.approx(2 * 30 + 2 * (2.0 + 13 * CALL_S))
     assert sdpa.hours * 3600 == pytest.approx(2 * 30 + 4 * 2.0 + 13 * (0.05 + CALL_S + 2 * 2.5 * CALL_S))

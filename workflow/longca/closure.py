@@ -21,16 +21,26 @@ def closure_digest(module: str, without: tuple[str, ...] = ()) -> str:
         name = waiting.pop()
         if name in found or any(name == other or name.startswith(f"{other}.") for other in without):
             continue
-        tree = _tree(name)
-        if tree is not None:
-            found[name] = ast.dump(tree)
-            waiting += sorted(n for n in _imported(tree, name) if n.partition(".")[0] == package)
+        read = _read(name)
+        if read is not None:
+            found[name], imported = read
+            waiting += [other for other in imported if other.partition(".")[0] == package]
     return digest(*(f"{name}\n{found[name]}" for name in sorted(found)))
 
 
 def digest(*parts: str) -> str:
     """Sixteen hexadecimal digits that stand for these texts in this order."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@cache
+def _read(module: str) -> tuple[str, list[str]] | None:
+    """A module's syntax tree as text, and the names it imports, sorted; None where it has no source.
+
+    Once a process: many closures share most of their modules.
+    """
+    tree = _tree(module)
+    return None if tree is None else (ast.dump(tree), sorted(_imported(tree, module)))
 
 
 def _tree(module: str) -> ast.Module | None:

@@ -40,6 +40,7 @@ def package(tmp_path, monkeypatch):
 def digest():
     closure_digest.cache_clear()
     closure._find.cache_clear()
+    closure._read.cache_clear()
     return closure_digest("fake_kernels.kernel")
 
 

@@ -103,6 +103,7 @@ def fake_kernels(kernel_package: Path, monkeypatch: pytest.MonkeyPatch):
         registry._modules,
         closure.closure_digest,
         closure._find,
+        closure._read,
         fingerprint.source_fingerprint,
     )
     for one in caches:

@@ -41,7 +41,7 @@ def installed(tmp_path, monkeypatch):
     (info / "entry_points.txt").write_text("[longca.kernels]\nmine = my_module\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    for cache in (registry._modules, closure.closure_digest, closure._find):
+    for cache in (registry._modules, closure.closure_digest, closure._find, closure._read):
         cache.cache_clear()
     yield tmp_path
     registry._modules.cache_clear()

@@ -49,14 +49,17 @@ def plan(study: Annotated[Path, typer.Option(help="Config file of the study.")])
         )
     )
     table = Table("family", "kernel", title=f"study {read.study} on {device}")
-    for column in ("series", "cases", "unsupported", "measured before", "hours"):
+    for column in ("series", "cases", "unsupported", "measured before", "hours", "longest job (min)"):
         table.add_column(column, justify="right")
     for row in rows:
         counts = (row.series, row.cases, row.refused, row.measured)
-        table.add_row(row.family, row.kernel, *map(str, counts), f"{row.hours:.2f}")
+        table.add_row(
+            row.family, row.kernel, *map(str, counts), f"{row.hours:.2f}", f"{row.longest_minutes:.1f}"
+        )
     total = (sum(getattr(row, name) for row in rows) for name in ("series", "cases", "refused", "measured"))
     table.add_section()
-    table.add_row("all", "", *map(str, total), f"{sum(row.hours for row in rows):.2f}")
+    longest = max(row.longest_minutes for row in rows)
+    table.add_row("all", "", *map(str, total), f"{sum(row.hours for row in rows):.2f}", f"{longest:.1f}")
     console = Console()
     console.print(table)
     assumed = ASSUMED[device]

@@ -46,6 +46,8 @@ class PlanRow:
     refused: int
     measured: int
     hours: float
+    longest_minutes: float
+    """of its series, each a job"""
 
 
 def predict_seconds(case: Case, protocol: Protocol, assumed: Assumptions, latency_ms: float | None) -> float:
@@ -73,8 +75,13 @@ def plan_rows(
         by_kernel.setdefault((one.family, one.kernel), []).append(one)
     for (family, kernel), own in by_kernel.items():
         cases = [case for one in own for case in one.cases]
-        run = [case for case in cases if not is_refused(case)]
-        seconds = sum(predict_seconds(case, protocol, assumed, latencies_ms.get(case)) for case in run)
+        of_series = [[case for case in one.cases if not is_refused(case)] for one in own]
+        run = [case for part in of_series for case in part]
+        seconds = [
+            assumed.series_s
+            + sum(predict_seconds(case, protocol, assumed, latencies_ms.get(case)) for case in part)
+            for part in of_series
+        ]
         yield PlanRow(
             family=family,
             kernel=kernel,
@@ -82,5 +89,6 @@ def plan_rows(
             cases=len(cases),
             refused=len(cases) - len(run),
             measured=sum(case in latencies_ms for case in run),
-            hours=(seconds + assumed.series_s * len(own)) / 3600,
+            hours=sum(seconds) / 3600,
+            longest_minutes=max(seconds) / 60,
         )
