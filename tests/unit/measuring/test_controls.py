@@ -13,7 +13,7 @@ from longca.measure.running import measure_series
 from longca.study.loading import check_study
 
 pytestmark = pytest.mark.usefixtures("fake_kernels")
-CONTROL = {"kernel": "right", "seqlen": 64, "heads": "2-1", "head_dim": 16, "dtype": "float32"}
+CONTROL = {"kernel": "right", "seqlen": 64, "heads": "2-1", "head_dim": 16, "dtype": "float32", "every": "1h"}
 
 
 def study(control=CONTROL):
@@ -44,15 +44,12 @@ def test_every_record_names_the_control_before_it_and_a_young_one_is_not_measure
     assert control.record.status == "ok" and control.record.seqlen == 64
     assert {record.environment["control"] for record in records} == {control.name}
     assert control.card == records[0].environment["host"] and control.card in control.name
-    assert [found[len(record.flags) :] for found, record in zip(flags(records, [control]), records)] == [
-        [],
-        [],
-    ]
+    assert flags(records, [control]) == [record.flags for record in records]
     run(tmp_path, study())
     assert read_controls(tmp_path) == [control]
-    # Ten minutes later, or on another card.
+    # Two hours later, or on another card.
     line = json.loads(controls_file(tmp_path).read_text())
-    line["measured_at"] = (datetime.now(UTC) - timedelta(minutes=10)).isoformat(timespec="seconds")
+    line["measured_at"] = (datetime.now(UTC) - timedelta(hours=2)).isoformat(timespec="seconds")
     controls_file(tmp_path).write_text(json.dumps(line) + "\n")
     Controls(study(), tmp_path).current({"host": control.card})
     Controls(study(), tmp_path).current({"host": control.card, "gpu_uuid": "another"})
