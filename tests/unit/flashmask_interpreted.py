@@ -49,19 +49,28 @@ def errors(slices, queries, keys, q_heads, kv_heads, magnitude=1.0):
         and (got[2][:, unseen] == 0).all()
         and (got[3][:, unseen] == 0).all()
     )
-    return {"errors": result, "empty_exact": exact, "form": plan.columns.form, "splits": plan.splits}
+    steps = {"rows": plan.forward.spans.tolist(), "columns": plan.backward_keys.spans.tolist()}
+    return {
+        "errors": result,
+        "empty_exact": exact,
+        "form": plan.columns.form,
+        "splits": plan.splits,
+        "steps": steps,
+    }
 
 
 def cases():
     for name, pattern in PATTERNS.items():
         documents = DOCUMENTS if pattern.has_documents else ()
         slices = [tuple(piece) for piece in pattern.build(SEQLEN, documents, SMALL)]
-        yield name, (slices, SEQLEN, SEQLEN, 2, 1)
-    for name in ("more keys", "more queries", "one token", "nothing"):
+        yield name, (slices, SEQLEN, SEQLEN, 1, 1)
+    for name in ("one token", "nothing"):
         yield name, (*MASKS[name], 1, 1)
-    yield "empty rows", ([(0, 40, 0, 60, "full")], 90, 60, 2, 1)
-    yield "odd groups", ([(0, 70, 0, 70, "causal")], 70, 70, 6, 2)
-    yield "all of a group apart", ([(0, 9, 0, 9, "causal"), (9, 70, 0, 9, "full")], 70, 70, 7, 1)
+    yield "more keys", ([(0, 20, 0, 70, "causal")], 20, 70, 1, 1)
+    yield "more queries", ([(0, 70, 0, 20, "causal")], 70, 20, 1, 1)
+    yield "empty rows", ([(0, 40, 0, 50, "full")], 70, 50, 2, 1)
+    yield "odd groups", ([(0, 45, 0, 45, "causal")], 45, 45, 6, 2)
+    yield "all of a group apart", ([(0, 9, 0, 9, "causal"), (9, 45, 0, 9, "full")], 45, 45, 7, 1)
     yield "large logits", ([(0, 37, 0, 37, "causal")], 37, 37, 2, 2, 300.0)
 
 

@@ -66,9 +66,16 @@ def test_a_mask_reads_only_the_vectors_its_form_needs(results):
     assert {name: results[name]["form"] for name in forms} == forms
 
 
+def test_hidden_blocks_are_skipped_up_to_the_last_cut_one(results):
+    # 45 tokens, causal: rows in tiles of 32 over blocks of 16 keys, keys in blocks of 32 over tiles of 16 rows.
+    steps = results["odd groups"]["steps"]
+    assert steps["rows"] == [[0, 2, 2], [0, 3, 3]]
+    assert steps["columns"] == [[0, 3, 3], [2, 3, 1]]
+
+
 def test_query_heads_of_keys_that_all_see_are_dealt_out(results):
     assert results["all of a group apart"]["splits"] == 7
-    assert results["odd groups"]["splits"] == 1
+    assert results["full"]["splits"] == 1
 
 
 @pytest.mark.parametrize("pattern", ["full", "causal_document"])
@@ -89,5 +96,6 @@ def test_every_kernel_compiles_for_hopper(compiled, variant):
     }
     for name, kernel in kernels.items():
         assert not kernel["serialized"], name
-        assert kernel["spilled_bytes"] <= 160, name
+        # 255 registers are all there are: a change that needs many more must be seen.
+        assert kernel["spilled_bytes"] <= (288 if name == "keys_kernel" else 0), name
         assert kernel["shared_bytes"] <= 227 << 10, name

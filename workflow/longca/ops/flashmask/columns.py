@@ -46,7 +46,7 @@ def load(view: FlashMask, device: torch.device) -> Columns:
     """The view's vectors, copied to the device."""
     width = -(-view.keys // ALIGN) * ALIGN
     vectors = np.zeros((4, width), np.int32)
-    vectors[1] = view.queries
+    vectors[1::2] = view.queries  # hidden on both sides, so that the extrema of a block are those of its keys
     vectors[:, : view.keys] = view.lts, view.lte, view.uts, view.ute
     lower, upper = view.lts < view.lte, view.uts < view.ute
     return Columns(
