@@ -126,6 +126,11 @@ def test_what_differs_is_said_and_nothing_else() -> None:
     assert labels == {"ulysses", "ulysses 2 chunks", "ring_p2p zigzag", "ring_p2p balanced"}
 
 
+def test_a_sharding_a_pattern_makes_no_column_of_its_own() -> None:
+    one = study(mechanisms=["ring_p2p"], pattern_shardings={"full": ["contiguous"]}, topologies={})
+    assert {row["kernel"] for row in as_mechanisms(rows_of(one))} == {"single", "ring_p2p"}
+
+
 def test_a_cell_without_a_number_has_no_efficiency() -> None:
     cells = cells_of(as_mechanisms(rows_of(study(), unlucky)))
     shares = {(cell.kernel, cell.place.ranks): efficiency(cell) for cell in cells}

@@ -18,8 +18,7 @@ def as_mechanisms(rows: Sequence[Row]) -> list[Row]:
     """
     own = [row for row in rows if row["family"] == FAMILY]
     several = {
-        name: len({row[name] for row in own if _matters(name, row)}) > 1
-        for name in ("kernel", "sharding", "head_chunks", "topology_placement")
+        name: _differs(name, own) for name in ("kernel", "sharding", "head_chunks", "topology_placement")
     }
     datasets = {row["dataset"] for row in own if PATTERNS[row["pattern"]].takes_documents}
     dataset = {"dataset": datasets.pop()} if len(datasets) == 1 else {}
@@ -63,6 +62,15 @@ def _ratio(cell: Cell, above: str, below: str) -> float | None:
 def most(column: str, unit: float = 1.0) -> Callable[[Cell], float | None]:
     """The largest value of a column over a cell's samples, divided by `unit`; None unless ok."""
     return lambda cell: max(row[column] for row in cell.rows) / unit if cell.ok else None
+
+
+def _differs(name: str, rows: Sequence[Row]) -> bool:
+    """Whether a column tells rows of one pattern apart; that patterns differ in it is in their own rows."""
+    seen: dict[str, set[object]] = {}
+    for row in rows:
+        if _matters(name, row):
+            seen.setdefault(row["pattern"], set()).add(row[name])
+    return any(len(values) > 1 for values in seen.values())
 
 
 def _matters(name: str, row: Row) -> bool:

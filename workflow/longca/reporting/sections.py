@@ -32,7 +32,7 @@ def throughput_sections(cells: Sequence[Cell]) -> list[Section]:
     """TFLOP/s by pattern and length (block, density) x kernel; the best of a row bold, statuses as words."""
     return [
         kernel_section(
-            f"{_pass_word(place)} throughput in TFLOP/s, {setting(place, cells)}",
+            f"{_pass_word(place)} throughput in {_unit(place)}, {setting(place, cells)}",
             group,
             lambda cell: cell.throughput(),
             best=max,
@@ -120,3 +120,7 @@ def _flag_note(cells: Sequence[Cell]) -> str:
 
 def _pass_word(place: Place) -> str:
     return place.pass_.capitalize()
+
+
+def _unit(place: Place) -> str:
+    return "TFLOP/s a rank" if place.family == "context_parallel" else "TFLOP/s"

@@ -79,7 +79,7 @@ def _panels(values: list[dict[str, Any]]) -> Any:
 
 def by_mechanism(labels: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
     """The colour and the shape of each mechanism, or of its arrangements."""
-    return _scale(labels, PALETTE[: len(SHAPES)]), _scale(labels, SHAPES)
+    return _scale(labels, PALETTE), _scale(labels, SHAPES)
 
 
 def _scale(labels: Sequence[str], choices: Sequence[str]) -> alt.Scale:
