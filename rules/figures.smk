@@ -1,15 +1,18 @@
 """From tables and masks to figures, each as HTML, SVG, PDF and Vega-Lite JSON."""
 
 import longca.reporting
+from longca.measure.ceilings import ceilings_file
 from longca.reporting.names import FIGURE_FORMATS, figure_names, figures_of
 
 TEMPLATES = Path(longca.reporting.__path__[0], "templates")
 
 
 def figure_inputs(wildcards):
-    """The table it is drawn from, or the masks."""
+    """The table it is drawn from, or the masks; for the roofline the ceilings, too, where they were measured."""
     (kind,) = [kind for kind in figures_of(study) if kind.name == wildcards.figure]
-    return rules.masks.input if kind.table is None else f"{RESULTS}/tables/{kind.table}.parquet"
+    table = rules.masks.input if kind.table is None else [f"{RESULTS}/tables/{kind.table}.parquet"]
+    ceilings = ceilings_file(Path(RESULTS))
+    return [*table, *([str(ceilings)] if kind.name == "roofline" and ceilings.exists() else [])]
 
 
 rule figure:

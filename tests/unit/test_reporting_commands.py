@@ -57,6 +57,8 @@ def test_a_study_has_the_tables_and_figures_of_its_grids() -> None:
         "sparse_throughput_over_density",
         "sparse_speedup_over_density",
         "sparse_peak_memory",
+        "roofline",
+        "sample_spread",
         "support",
         "masks",
     )

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from reporting_records import by_kernel, dense_study, sparse_study, write_record
 from longca.errors import LongcaError
 from longca.masks.mask import draw_mask, mask_to_json
 from longca.masks.slices import TYPES, Slice, row_bounds
+from longca.measure.ceilings import Ceilings, keep_ceilings
 from longca.reporting.figures.drawing import DRAWN_BY, draw, write_figure
 from longca.reporting.figures.masks import polygon
 from longca.reporting.figures.print_form import printed
@@ -49,7 +51,8 @@ def values(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_every_table_and_figure_there_is_has_what_makes_it() -> None:
     assert set(MADE_BY) == {kind.name for kind in TABLES}
-    assert set(DRAWN_BY) == {kind.name for kind in FIGURES if kind.table}
+    # The masks are drawn from mask files, the roofline from ceilings too.
+    assert set(DRAWN_BY) == {kind.name for kind in FIGURES} - {"masks", "roofline"}
     assert {kind.table for kind in FIGURES if kind.table} <= set(MADE_BY)
 
 
@@ -251,3 +254,35 @@ def test_a_polygon_keeps_the_cells_of_its_slice(data: st.DataObject) -> None:
 def _at(span: tuple[tuple[float, ...], tuple[float, ...]], key: int, part: int) -> float:
     (before, after) = span
     return before[part] + (after[part] - before[part]) * (key - before[0]) / (after[0] - before[0])
+
+
+def test_a_roof_is_of_the_same_device_and_bends_at_its_ridge() -> None:
+    study = dense_study(seqlens=[1024], heads=["4-2"], head_dim=64)
+    write_records(study)
+    own = Ceilings("a CPU, 2 threads", "float32", matrix_product_tflops=0.8, copy_gb_per_s=10.0)
+    keep_ceilings(Path("results/tiny"), own)
+    keep_ceilings(Path("results/tiny"), replace(own, device="another", copy_gb_per_s=99.0))
+    drawn = values(draw(tabled(study), "roofline"))
+    roof = [(row["intensity"], row["roof"]) for row in drawn if "roof" in row]
+    # 4 FLOPs x 1024 x 1024 / 4 cells x 4 heads x 64 over 4 bytes x 1024 tokens x 64 x 2 (4 + 2) heads.
+    measured = [row["intensity"] for row in drawn if "kernel" in row]
+    assert measured == pytest.approx(
+        [4 * 1024**2 / 4 * 4 * 64 / (4 * 1024 * 64 * 12)] * len(measured), rel=1e-4
+    )
+    assert [y for _, y in roof] == pytest.approx([min(0.8, x * 10.0 / 1e3) for x, _ in roof], rel=1e-4)
+    assert {row["device"] for row in drawn if "roof" in row} == {"a CPU, 2 threads, float32"}
+    assert 80.0 in {x for x, _ in roof}
+
+
+def test_without_ceilings_the_roofline_says_how_to_measure_them() -> None:
+    study = dense_study()
+    write_records(study)
+    assert "`longca ceilings`" in " ".join(draw(tabled(study), "roofline")["title"]["subtitle"])
+
+
+def test_the_spread_is_of_single_calls_around_their_own_median() -> None:
+    study = dense_study(kernels=["sdpa"], patterns=["full"], seqlens=[512, 1024])
+    samples = {512: [1.0, 2.0, 3.0], 1024: [10.0, 10.0, 12.0]}
+    write_records(study, lambda case: {"samples_ms": samples[case.seqlen]})
+    (row,) = values(draw(tabled(study), "sample_spread"))
+    assert (row["cases"], row["calls"], row["p50"], row["largest"]) == (2, 6, 0.0, 50.0)

@@ -8,6 +8,7 @@ import typer
 from longca.cli import (
     advise,
     archive,
+    ceilings,
     compare,
     data,
     kernels,
@@ -42,6 +43,7 @@ for stage in (
     show,
     project,
     advise,
+    ceilings,
 ):
     stage.register(app)
 

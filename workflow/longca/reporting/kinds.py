@@ -131,6 +131,20 @@ FIGURES = (
         ("context_parallel",),
     ),
     FigureKind(
+        "roofline",
+        "Dense attention: roofline",
+        "Throughput over FLOPs a byte, under the matrix product and the copy measured on the same device.",
+        "dense",
+        ("dense",),
+    ),
+    FigureKind(
+        "sample_spread",
+        "Dense attention: spread of the samples",
+        "Single calls in percent of their case's median, over all cases of a kernel.",
+        "dense",
+        ("dense",),
+    ),
+    FigureKind(
         "support",
         "What each kernel did on each pattern",
         "Each kernel on each pattern: the status that most needs a reader's eye.",

@@ -10,6 +10,7 @@ import vl_convert
 
 from longca.errors import LongcaError
 from longca.files import write_atomically
+from longca.measure.ceilings import read_ceilings
 from longca.names import unknown_name
 from longca.reporting.figures.bars import over_patterns
 from longca.reporting.figures.density import (
@@ -21,18 +22,22 @@ from longca.reporting.figures.lines import over_length, peak_memory
 from longca.reporting.figures.masks import masks
 from longca.reporting.figures.print_form import WIDTHS_PT, printed
 from longca.reporting.figures.projection import projection
+from longca.reporting.figures.roofline import roofline
 from longca.reporting.figures.scaling import scaling
+from longca.reporting.figures.spread import sample_spread
 from longca.reporting.figures.support import support_map
 from longca.reporting.figures.theme import DARK
 from longca.reporting.kinds import FigureKind
 from longca.reporting.long import Row, read_rows
-from longca.reporting.names import figure_file, figures_of, table_file
+from longca.reporting.names import figure_file, figures_of, results_of, table_file
 from longca.study.model import Study
 
-# What draws each figure of FIGURES: from the rows of its table; the masks from the study's mask files.
+# What draws each figure of FIGURES from the rows of its table. The masks are drawn from the study's mask files, the
+# roofline from its ceilings too.
 DRAWN_BY: dict[str, Callable[[Sequence[Row], str], alt.TopLevelMixin]] = {
     "dense_throughput_over_length": over_length,
     "dense_throughput_over_patterns": over_patterns,
+    "sample_spread": sample_spread,
     "support": support_map,
     "peak_memory": peak_memory,
     "sparse_throughput_over_density": throughput_over_density,
@@ -67,10 +72,13 @@ def figure_text(study: Study, name: str) -> str:
 def draw(study: Study, name: str) -> dict[str, Any]:
     """The Vega-Lite specification of a figure."""
     kind = _kind(study, name)
-    if kind.table is None:
+    rows = read_rows(table_file(study, kind.table, "parquet")) if kind.table else []
+    if name == "masks":
         chart = masks(study, kind.title)
+    elif name == "roofline":
+        chart = roofline(rows, read_ceilings(results_of(study)), kind.title)
     else:
-        chart = DRAWN_BY[name](read_rows(table_file(study, kind.table, "parquet")), kind.title)
+        chart = DRAWN_BY[name](rows, kind.title)
     # The data stand in the figure itself, however many they are: it opens offline and alone.
     with alt.data_transformers.enable("default", max_rows=None):
         return _with_rows(chart.to_dict())
