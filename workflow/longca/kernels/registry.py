@@ -47,7 +47,9 @@ _OWN = {
     "context_parallel": {
         "segments": "longca.parallel.local_segments",
         "fa3": "longca.parallel.local_fa3",
+        "fa4": "longca.parallel.local_fa4",
         "fa2": "longca.parallel.local_fa2",
+        "sdpa_cudnn": "longca.parallel.local_cudnn",
     },
 }
 FAMILIES = tuple(_OWN)

@@ -105,6 +105,33 @@ def generation_3() -> FlashAttention:
     return FlashAttention(forward, backward)
 
 
+def generation_4() -> FlashAttention:
+    """flash-attn 4."""
+    from flash_attn.cute import interface as library
+
+    def forward(q: Any, k: Any, v: Any, scale: float, causal: bool) -> Any:
+        return library._flash_attn_fwd(q, k, v, softmax_scale=scale, causal=causal, return_lse=True)
+
+    def backward(
+        dout: Any,
+        q: Any,
+        k: Any,
+        v: Any,
+        out: Any,
+        lse: Any,
+        dq: Any,
+        dk: Any,
+        dv: Any,
+        scale: float,
+        causal: bool,
+    ) -> None:
+        library._flash_attn_bwd(
+            *(q, k, v, out, dout, lse), softmax_scale=scale, causal=causal, dq=dq, dk=dk, dv=dv
+        )
+
+    return FlashAttention(forward, backward)
+
+
 def _packed(x: torch.Tensor) -> torch.Tensor:
     """A view [1, rows, heads, D] of [heads, rows, D]."""
     return x.transpose(0, 1)[None]

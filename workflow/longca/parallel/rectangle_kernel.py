@@ -5,6 +5,7 @@ from typing import Protocol
 
 import torch
 
+from longca.kernels.interface import UnsupportedError
 from longca.masks.slices import Slice
 from longca.parallel.local import Pair, Triple
 from longca.parallel.rectangle import Rectangle, find_rectangle
@@ -36,10 +37,13 @@ class Library(Protocol):
 
 
 class RectangleKernel:
-    """A LocalKernel over a Library: rows and keys outside the rectangle get what keeping nothing gives."""
+    """A LocalKernel over a Library: rows and keys outside the rectangle get what keeping nothing gives.
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    square: whether the library computes a causal rectangle only where it has as many queries as keys.
+    """
+
+    def __init__(self, library: Library, square: bool = False) -> None:
+        self._library, self._square = library, square
 
     def plan(
         self,
@@ -52,8 +56,13 @@ class RectangleKernel:
         dtype: torch.dtype,
         device: torch.device,
     ) -> Rectangle:
-        """See LocalKernel; UnsupportedError for a mask that is no rectangle."""
-        return find_rectangle(slices, queries, keys)
+        """See LocalKernel; UnsupportedError for a mask that is no rectangle, or not one of this library's."""
+        found = find_rectangle(slices, queries, keys)
+        if self._square and found.causal and found.q1 - found.q0 != found.k1 - found.k0:
+            raise UnsupportedError(
+                "its causal part on this rank is not square, and is aligned at the other end"
+            )
+        return found
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Rectangle) -> Pair:
         """See LocalKernel."""

@@ -1,0 +1,37 @@
+"""cuDNN as a local kernel, through torch: a rank's part of the mask has to be one full or causal rectangle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from longca.kernels.interface import Support
+from longca.masks.patterns import PATTERNS
+from longca.parallel.local_form import LocalForm
+
+if TYPE_CHECKING:
+    from longca.parallel.local import LocalKernel
+
+
+def load() -> LocalKernel:
+    """cuDNN's calls."""
+    from longca.parallel.cudnn_attention import CudnnAttention
+    from longca.parallel.rectangle_kernel import RectangleKernel
+
+    return RectangleKernel(CudnnAttention(), square=True)
+
+
+def backend(plan: Any) -> str:
+    """What runs, on which form of rectangle."""
+    return f"cuDNN through torch, {'causal' if plan.causal else 'full'}"
+
+
+KERNEL = LocalForm(
+    summary="cuDNN through torch on a rank: full and causal rectangles",
+    support=Support(
+        patterns=frozenset(PATTERNS),
+        passes={"cuda": ("forward", "backward")},
+        capability=(8, 0),
+    ),
+    load=load,
+    backend=backend,
+)

@@ -1,0 +1,39 @@
+"""FlashAttention 4 as a local kernel: a rank's part of the mask has to be one full or causal rectangle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from longca.kernels.interface import Support
+from longca.masks.patterns import PATTERNS
+from longca.parallel.local_form import LocalForm
+
+if TYPE_CHECKING:
+    from longca.parallel.local import LocalKernel
+
+
+def load() -> LocalKernel:
+    """FlashAttention 4's calls."""
+    from longca.parallel.flash_attention import generation_4
+    from longca.parallel.rectangle_kernel import RectangleKernel
+
+    return RectangleKernel(generation_4())
+
+
+def backend(plan: Any) -> str:
+    """What runs, on which form of rectangle."""
+    return f"flash-attn 4, {'causal' if plan.causal else 'full'}"
+
+
+KERNEL = LocalForm(
+    summary="FlashAttention 4 on a rank: full and causal rectangles",
+    support=Support(
+        patterns=frozenset(PATTERNS),
+        passes={"cuda": ("forward", "backward")},
+        capability=(9, 0),
+    ),
+    load=load,
+    backend=backend,
+    imports=("torch", "flash_attn.cute"),
+    distributions=("torch", "flash-attn-4"),
+)
