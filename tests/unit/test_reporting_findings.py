@@ -8,6 +8,7 @@ from reporting_records import Change, by_kernel, dense_study, sparse_study, writ
 from longca.cases import Case
 from longca.reporting.cells import Cell, cells_of
 from longca.reporting.findings import fastest, refusals
+from longca.reporting.flips import flips
 from longca.reporting.long import read_rows
 from longca.reporting.names import families, table_file
 from longca.reporting.tables import write_table
@@ -107,3 +108,43 @@ def test_a_block_sparse_sentence_runs_over_densities() -> None:
         said.startswith("segments at every density, 4.00 times as fast as flex")
         for _, said in finding.sentences
     )
+
+
+def test_a_ranking_flips_where_the_lead_passes_beyond_the_spread() -> None:
+    """sdpa leads at 512, naive from 1024 on; over full both are level at 512, which is no flip."""
+    times = {
+        ("causal", "sdpa", 512): 1.0,
+        ("causal", "naive", 512): 2.0,
+        ("causal", "sdpa", 1024): 4.0,
+        ("causal", "naive", 1024): 2.0,
+        ("full", "sdpa", 512): 1.0,
+        ("full", "naive", 512): 1.05,
+    }
+    found = flips(
+        cells(
+            dense_study(seqlens=[512, 1024, 2048]),
+            lambda case: {
+                "milliseconds": times.get(
+                    (case.pattern, case.kernel, case.seqlen), 2.0 if case.kernel == "naive" else 8.0
+                )
+            },
+        )
+    )
+    assert [finding.sentences for finding in found] == [
+        (
+            (
+                "causal",
+                "naive overtakes sdpa between 512 tokens and 1024 tokens: 0.0336 beside 0.0671, "
+                "then 0.134 beside 0.0671 TFLOP/s.",
+            ),
+        )
+    ]
+
+
+def test_a_kernel_that_drops_out_is_not_overtaken() -> None:
+    def told(case: Case) -> dict[str, object]:
+        if case.kernel == "sdpa":
+            return {} if case.seqlen == 512 else {"status": "out_of_memory", "reason": "64 GiB"}
+        return {"milliseconds": 2.0}
+
+    assert flips(cells(dense_study(seqlens=[512, 1024]), told))[0].sentences == ()
