@@ -10,7 +10,7 @@ rule report:
         sorted(map(str, Path(RESULTS, "repeats").glob("*.jsonl"))),
         [from_here(path) for path in sorted(TEMPLATES.rglob("*")) if path.is_file()],
     output:
-        f"{RESULTS}/report.html",
+        report(f"{RESULTS}/report.html", caption="captions/report.rst", category="The study on one page"),
     log:
         f"{LOGS}/report.log",
     localrule: True

@@ -3,10 +3,15 @@
 from longca.reporting.names import TABLE_FORMATS, table_names, tables_of
 
 
+def table_kind(name):
+    """The table of the study with this name."""
+    (kind,) = [kind for kind in tables_of(study) if kind.name == name]
+    return kind
+
+
 def table_records(wildcards):
     """The record files of the families a table is made of."""
-    (kind,) = [kind for kind in tables_of(study) if kind.name == wildcards.table]
-    return family_records(*kind.families)
+    return family_records(*table_kind(wildcards.table).families)
 
 
 rule table:
@@ -14,13 +19,20 @@ rule table:
     input:
         table_records,
     output:
-        [f"{RESULTS}/tables/{{table}}.{suffix}" for suffix in TABLE_FORMATS],
+        report(
+            f"{RESULTS}/tables/{{table}}.csv",
+            caption="captions/table.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
+        [f"{RESULTS}/tables/{{table}}.{suffix}" for suffix in TABLE_FORMATS if suffix != "csv"],
     log:
         f"{LOGS}/tables/{{table}}.log",
     wildcard_constraints:
         table="|".join(table_names(study)),
     localrule: True
     params:
+        caption=lambda wildcards: table_kind(wildcards.table).caption,
         code=closure_digest("longca.reporting.tables"),
     shell:
         "longca tables {wildcards.table:q} --study {study_file:q} > {log:q} 2>&1"
