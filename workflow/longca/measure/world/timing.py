@@ -16,6 +16,8 @@ from longca.measure.timing import (
 from longca.measure.world.together import Together
 
 Call = Callable[[], object]
+# A pass over ranks is many launches, a message a head and peer among them: the host needs so much more of a head start.
+_LAUNCHES = 4
 
 
 def repetitions_for(
@@ -61,7 +63,7 @@ def _time_cuda(calls: Sequence[Call], device: torch.device, repetitions: int) ->
         for call, of_call in zip(calls, events, strict=True):
             start, stop = of_call[number]
             flush.zero_()
-            torch.cuda._sleep(HEAD_START_CYCLES)
+            torch.cuda._sleep(_LAUNCHES * HEAD_START_CYCLES)
             dist.all_reduce(token)
             start.record()
             call()
