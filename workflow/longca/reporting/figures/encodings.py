@@ -58,8 +58,9 @@ def tooltips(values: Sequence[dict[str, Any]]) -> list[alt.Tooltip]:
         "speedup": "speed-up over density 1",
         "backend": "backend",
         "flags": "flags",
+        "machine": "measured on",
     }
-    texts = ("kernel", "pattern", "dataset", "panel", "status", "reason", "backend", "flags")
+    texts = ("kernel", "pattern", "dataset", "panel", "status", "reason", "backend", "flags", "machine")
     return [
         alt.Tooltip(name, type="nominal" if name in texts else "quantitative", title=title)
         for name, title in said.items()

@@ -28,7 +28,12 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
         for row in rows
     ]
     base = alt.Chart().encode(
-        x=alt.X("kernel:N", sort=in_order(values, "kernel"), title=None, axis=alt.Axis(labelAngle=0)),
+        x=alt.X(
+            "kernel:N",
+            sort=in_order(values, "kernel"),
+            title=None,
+            axis=alt.Axis(labelAngle=-30, labelLimit=0),
+        ),
         y=alt.Y("pattern:N", sort=in_order(values, "pattern"), title=None, axis=alt.Axis(labelLimit=0)),
         tooltip=[
             alt.Tooltip(f"{name}:N") for name in ("kernel", "pattern", "declared", "measured", "reason")
@@ -43,9 +48,13 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
         )
     )
     # The words stand on coloured squares: dark on a light screen and a dark one.
-    texts = base.mark_text(fontSize=9, color="#1A1A1A").encode(text="text:N")
+    texts = (
+        base.mark_text(fontSize=9, lineHeight=9, color="#1A1A1A")
+        .transform_calculate(words="split(datum.text, ' ')")
+        .encode(text="words:N")
+    )
     layered = alt.layer(squares, texts, data=inline(values))
-    layered = layered.properties(width=alt.Step(100), height=alt.Step(22))
+    layered = layered.properties(width=alt.Step(62), height=alt.Step(30))
     panel = alt.Facet("panel:N", sort=in_order(values, "panel"), header=panel_header())
     # Families differ in kernels and patterns: each panel has its own, and no empty rows of another's.
     faceted = layered.facet(facet=panel, columns=1).resolve_scale(x="independent", y="independent")
