@@ -127,6 +127,13 @@ def test_what_fails_on_one_rank_is_the_status_of_that_case(kernel, status, reaso
     assert at.area == draw_mask("causal", 128).area and at.environment["device"]
 
 
+def test_what_is_wrong_in_one_pass_spoils_both(tmp_path):
+    first, second = measured(study("wrong", tokens_per_rank=[64]), tmp_path)
+    for record in (first, second):
+        assert record.status == "wrong" and record.reason.startswith("dk errs by")
+        assert record.relative_error["out"] < 1e-5 < 5e-3 < record.relative_error["dk"]
+
+
 def test_a_library_that_is_not_there_is_missing(tmp_path):
     (record,) = measured(study("absent", tokens_per_rank=[32], passes=["forward"]), tmp_path)
     assert record.status == "missing" and "no_such_library" in record.reason

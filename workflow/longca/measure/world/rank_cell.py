@@ -9,23 +9,20 @@ from typing import NamedTuple
 import torch
 
 from longca.cases import Case
-from longca.errors import LongcaError
-from longca.kernels.interface import Prepared, UnsupportedError
+from longca.kernels.interface import Prepared
 from longca.masks.mask import Mask
 from longca.measure.memory import peak_bytes
 from longca.measure.protocol import Outcome
 from longca.measure.tensors import draw_tensors
 from longca.measure.timing import first_call
-from longca.measure.verify import Verdict, Verifier
+from longca.measure.verify import Verifier
 from longca.measure.world.alone import Computation, NoKernel
+from longca.measure.world.gate import Gate
+from longca.measure.world.making import make_mechanism, make_setting
 from longca.measure.world.together import Together
 from longca.parallel.gather import gather
 from longca.parallel.groups import Groups
-from longca.parallel.local import Setting
 from longca.parallel.local_form import LocalForm
-from longca.parallel.mechanism import Mechanism
-from longca.parallel.registry import load_mechanism
-from longca.parallel.sharding import shard_sequence
 from longca.parallel.shards import scatter
 from longca.parallel.work import imbalance
 
@@ -58,8 +55,8 @@ class RankCell:
         self.case, self.arrangement, self.groups = case, case.arrangement, groups
         self._form, self._device, self._together = form, device, together
         start = time.perf_counter()
-        self.setting = self._setting(mask)
-        self.mechanism = self._mechanism(self.setting)
+        self.setting = make_setting(case, mask, form.load(), device)
+        self.mechanism = make_mechanism(self.arrangement, groups, self.setting)
         self.prepare_ms = (time.perf_counter() - start) * 1e3
         self.imbalance = imbalance(mask.slices, mask.seqlen, self.setting.sharding.shards)
         whole = draw_tensors(case, device, gradients=True)
@@ -70,10 +67,11 @@ class RankCell:
             scatter(tensor, shard) for tensor in (whole.q, whole.k, whole.v, whole.dout)
         )
         self._computation = Computation(self.setting, self.mechanism.calls, self._passes)
-        self._communication = self._mechanism(replace(self.setting, kernel=NoKernel()))
+        silent = replace(self.setting, kernel=NoKernel())
+        self._communication = make_mechanism(self.arrangement, groups, silent)
         self._first_ms: dict[str, float] = {}
         self._sent: dict[str, int] = {}
-        self.verdict: Verdict | None = None
+        self._gate: Gate | None = None
 
     @property
     def _passes(self) -> tuple[str, ...]:
@@ -94,8 +92,14 @@ class RankCell:
 
     @property
     def relative_error(self) -> dict[str, float | None] | None:
-        """Of the gathered tensors, known to rank 0."""
-        return self.verdict.relative_error if self.verdict else None
+        """Of the gathered tensors, once they were compared."""
+        verdict = self._gate.verdict if self._gate else None
+        return verdict.relative_error if verdict else None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it was not compared yet."""
+        return self._gate is None
 
     def forward(self) -> torch.Tensor:
         """out of this rank's rows."""
@@ -105,36 +109,29 @@ class RankCell:
         """dq, dk, dv of this rank's rows, of the last forward."""
         return self.mechanism.backward(self._dout)
 
-    def verify(self, again: bool = False) -> Outcome | None:
-        """Compare what all ranks computed with the oracle, once, and after timing `again`; what is wrong, or None."""
-        if self.verdict is None:
+    def verify(self) -> Outcome | None:
+        """Compare what all ranks computed with the oracle, once for both passes; what is wrong, or None."""
+        if self._gate is None:
             self._first("forward", self.forward)
             if "backward" in self._passes:
                 self._first("backward", self.backward)
-        elif not again:
-            return None
-        gradients = "backward" in self._passes
-        gathered = Prepared(
-            lambda: self._whole(self.forward()),
-            lambda: tuple(self._whole(gradient) for gradient in self.backward()),
-            self.mechanism.release,
-            "hsd",
-            self.backend,
-        )
-        if self._verifier is not None:
-            verdict = self._verifier.check(gathered, gradients)
-        else:
-            gathered.forward()
-            if gradients and gathered.backward is not None:
-                gathered.backward()
-            verdict = Verdict({}, None)
-        self.verdict = self._together.gather(verdict)[0]
-        if self.verdict is None or self.verdict.wrong is None:
-            return None
-        reason = f"after it was timed, {self.verdict.wrong}" if again else self.verdict.wrong
-        return Outcome(
-            status="wrong", reason=reason, relative_error=self.verdict.relative_error, backend=self.backend
-        )
+            self._gate = Gate(self._gathered(), self._verifier, self._together)
+        return self._gate.before()
+
+    def verify_again(self, pass_: str) -> Outcome | None:
+        """What is wrong with a pass after it was timed, or None."""
+        assert self._gate is not None
+        return self._gate.after(pass_)
+
+    def _gathered(self) -> Prepared:
+        backward = None
+        if "backward" in self._passes:
+
+            def backward() -> tuple[torch.Tensor, ...]:
+                return tuple(self._whole(gradient) for gradient in self.backward())
+
+        release = self.mechanism.release
+        return Prepared(lambda: self._whole(self.forward()), backward, release, "hsd", self.backend)
 
     def calls(self, pass_: str) -> Calls:
         """The calls that are timed for a pass, each called once already."""
@@ -174,21 +171,6 @@ class RankCell:
 
     def _communication_backward(self) -> object:
         return self._communication.backward(self._dout)
-
-    def _setting(self, mask: Mask) -> Setting:
-        case, topology = self.case, self.arrangement.topology
-        sharding = shard_sequence(
-            self.arrangement.sharding, topology.ring, mask.seqlen, mask.slices, mask.documents or None
-        )
-        shape = (case.q_heads, case.kv_heads, case.head_dim, getattr(torch, case.dtype), self._device)
-        return Setting(mask.slices, sharding, *shape, self._form.load())
-
-    def _mechanism(self, setting: Setting) -> Mechanism:
-        form = load_mechanism(self.arrangement.mechanism)
-        try:
-            return Mechanism(form, self.groups, setting, self.arrangement.head_chunks)
-        except LongcaError as error:  # chunks that do not divide the heads of a rank
-            raise UnsupportedError(str(error)) from error
 
     def _whole(self, local: torch.Tensor) -> torch.Tensor:
         return gather(local, self.setting.sharding, self.arrangement.topology)

@@ -88,7 +88,7 @@ class RankMeasurer:
     def _measure(self, case: Case, request: Request) -> Outcome:
         cell = self._cell
         assert cell is not None
-        fresh = cell.verdict is None
+        fresh = cell.is_fresh
         start_of_check = time.monotonic()
         wrong = cell.verify()
         verified_for_s = time.monotonic() - start_of_check
@@ -110,7 +110,7 @@ class RankMeasurer:
         timed_for_s = time.monotonic() - start
         after = devices.state(self.device)
         start_of_check = time.monotonic()
-        wrong = cell.verify(again=True)
+        wrong = cell.verify_again(case.pass_)
         if wrong is not None:
             return wrong
         common: dict[str, Any] = {"backend": cell.backend, "relative_error": cell.relative_error}
