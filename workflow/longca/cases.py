@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ class Series:
             parts.append(str(self.world_size))
         return Path(*parts)
 
-    @property
+    @cached_property
     def mask_files(self) -> list[Path]:
         """The files of its masks below results/<study>/, each once, in the order of the cases."""
         return list(dict.fromkeys(case.mask_file for case in self.cases))

@@ -1,0 +1,101 @@
+"""A SLURM cluster of this machine, and what happens to the jobs and nodes of one."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+HERE = Path(__file__).parent
+TOOLS = ("munged", "slurmctld", "slurmd", "sbatch")
+NODES, CPUS, MEM_MB, GPUS = 4, 2, 4000, 2
+
+
+def obstacle() -> str | None:
+    """Why no cluster can be started here, or None."""
+    absent = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if absent:
+        return f"{', '.join(absent)}: not installed; on Debian: apt-get install munge slurmctld slurmd slurm-client"
+    if os.geteuid() != 0:
+        return "a cluster of this machine is started by root alone"
+    if Path("/etc/slurm/slurm.conf").exists():
+        return "/etc/slurm/slurm.conf: this machine is part of a cluster"
+    return None
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 900) -> None:
+    """Return when the condition holds; after so many seconds it is a failure."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.2)
+
+
+class Cluster:
+    """Four nodes, node1 to node4, of two processors and two GPUs that are none."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "SLURM_CONF": str(folder / "etc" / "slurm.conf"),
+            "GLOO_SOCKET_IFNAME": "lo",
+        }
+
+    def start(self) -> None:
+        """Make it anew and wait for its nodes."""
+        words = [str(self.folder), *map(str, (NODES, CPUS, MEM_MB, GPUS))]
+        # Daemons keep what they inherit: no pipe that somebody reads to its end.
+        with (self.folder.parent / "start.log").open("w+") as log:
+            done = subprocess.run([str(HERE / "start_cluster.sh"), *words], stdout=log, stderr=log)
+            log.seek(0)
+            assert done.returncode == 0, log.read()
+
+    def stop(self) -> None:
+        """End its jobs and its processes."""
+        subprocess.run([str(HERE / "stop_cluster.sh"), str(self.folder)], check=True)
+
+    def run(self, *words: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
+        """What a command of SLURM's prints."""
+        done = subprocess.run(words, cwd=cwd, env=env or self.environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def job(self, number: str, column: str) -> str:
+        """What squeue says of a job, as %T of its state and %N of its nodes."""
+        lines = self.run(
+            "squeue", "--noheader", "--states=all", "--jobs", number, f"--format=%A|{column}"
+        ).splitlines()
+        return dict(line.strip().split("|", 1) for line in lines)[number]
+
+    def active(self) -> list[str]:
+        """Jobs that run or wait to."""
+        return self.run("squeue", "--noheader", "--format=%A").split()
+
+    def fail(self, node: str) -> None:
+        """A node goes down: its daemon and all that its jobs started on it, from one moment to the next."""
+        numbers = self.run(
+            "squeue", "--noheader", "--states=running", f"--nodelist={node}", "--format=%A"
+        ).split()
+        daemon = int((self.folder / "run" / f"slurmd.{node}.pid").read_text())
+        for process in [psutil.Process(daemon), *_processes(node, numbers)]:
+            process.send_signal(signal.SIGKILL)
+        self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=failed")
+
+    def repair(self, node: str) -> None:
+        """The node comes back."""
+        subprocess.run(["slurmd", "-N", node], env=self.environment, check=True)
+        wait_until(lambda: "idle" in self.run("sinfo", "-h", "-n", node, "-o", "%T"), f"{node} idle")
+
+
+def _processes(node: str, numbers: list[str]) -> Iterator[psutil.Process]:
+    """What SLURM's steps of these jobs, and the jobs themselves, run as on a node."""
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        command, variables = " ".join(process.info["cmdline"] or []), process.info["environ"] or {}
+        step = any(command.startswith(f"slurmstepd: [{number}.") for number in numbers)
+        if step or (variables.get("SLURMD_NODENAME") == node and variables.get("SLURM_JOB_ID") in numbers):
+            yield process
