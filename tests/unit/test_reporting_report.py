@@ -99,8 +99,8 @@ def test_text_of_records_is_text_in_the_page() -> None:
     ]
     assert "img" not in {tag for tag, _ in found.tags}
     assert found.text.count(HOSTILE) >= 4
-    # Two scripts of the page's own, and one a figure.
-    assert sum(tag == "script" for tag, _ in found.tags) == 2 + len(figure_names(dense_study()))
+    # Two scripts of the page's own, one of the rankings, and one a figure.
+    assert sum(tag == "script" for tag, _ in found.tags) == 3 + len(figure_names(dense_study()))
 
 
 def test_the_page_opens_offline_and_its_contents_list_leads_somewhere() -> None:
