@@ -176,4 +176,16 @@ def test_the_findings_name_the_fastest_and_what_it_costs() -> None:
         "on 4 ranks ring_p2p, 1.34 TFLOP/s a rank (5.00 of one rank alone), computing 94% of its time, imbalance 1.25"
         ", 1.25 times as fast as usp 2x2."
     )
+
+    # A degenerate topology does not rank, flags are told.
+    def flagged(case: Case) -> dict[str, Any]:
+        mechanism = case.arrangement.mechanism if case.arrangement else ""
+        return change(case) | {"flags": ["degenerate"] if mechanism == "ring_p2p" else ["noisy"]}
+
+    ((_, doubtful),) = mechanism_findings(rows_of(study(patterns=["full"]), flagged))[0].sentences
+    assert (
+        "ring_p2p" not in doubtful
+        and doubtful.startswith("on 2 ranks ulysses")
+        and "(flagged noisy)" in doubtful
+    )
     assert refused.sentences == (("ulysses", "unsupported on full at 4096 tokens: heads do not divide"),)

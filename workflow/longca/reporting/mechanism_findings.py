@@ -35,7 +35,9 @@ def _sentence(cells: Sequence[Cell]) -> str:
 
 
 def _clause(ranks: int, cells: Iterable[Cell], alone: float | None) -> str:
-    ranked = sorted((cell for cell in cells if cell.ok), key=lambda cell: -(cell.throughput() or 0.0))
+    # A degenerate topology is another mechanism, which stands there by its own name.
+    own = [cell for cell in cells if cell.ok and "degenerate" not in cell.flags]
+    ranked = sorted(own, key=lambda cell: -(cell.throughput() or 0.0))
     if not ranked:
         return f"on {ranks} ranks no mechanism has a number"
     first = ranked[0]
@@ -46,6 +48,8 @@ def _clause(ranks: int, cells: Iterable[Cell], alone: float | None) -> str:
     said += f", computing {share:.0%} of its time"
     imbalance = most("imbalance")(first) or 1.0
     said += f", imbalance {imbalance:.2f}" if imbalance > 1.03 else ""
+    flags = dict.fromkeys(flag for cell in ranked[:2] for flag in cell.flags)
+    said += f" (flagged {', '.join(flags)})" if flags else ""
     if len(ranked) == 1:
         return f"{said}, the only one with a number"
     second = ranked[1]
