@@ -44,7 +44,7 @@ def test_a_measurement_takes_every_core_with_and_without_the_profile(fresh: Work
     for run in (with_profile, without):
         jobs = [block for block in run.output.split("\n[") if "rule measure_dense:" in block]
         assert len(jobs) == 4
-        assert all("threads: 7\n" in job and "timing=1" in job for job in jobs)
+        assert all("threads: 7\n" in job for job in jobs)
 
 
 def test_one_mask_by_hand_from_the_default_study(fresh: Workspace) -> None:
