@@ -12,8 +12,6 @@ from longca.reporting.scale.points import Point, on_ranks
 
 # Kernel, pattern, pass.
 KernelKey = tuple[str, str, str]
-# Every n-th point is left out of a fit to check it.
-LEFT_OUT = 4
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,10 @@ class Fit:
 def fit(points: Sequence[Point], cluster: Cluster) -> Fit:
     """The constants that fit the points best; `cluster` gives those that no point tells of."""
     fitted = cluster.with_inside(_link(on_ranks(points), cluster))
-    kernels = {key: _kernel([point for point in points if _key(point) == key]) for key in _keys(points)}
+    kernels: dict[KernelKey, KernelCost] = {}
+    for kernel, pass_ in dict.fromkeys((point.kernel, point.workload.pass_) for point in points):
+        own = [point for point in points if (point.kernel, point.workload.pass_) == (kernel, pass_)]
+        kernels |= {(kernel, pattern, pass_): cost for pattern, cost in _kernel(own).items()}
     raw = Fit(fitted, kernels, {})
     ratios: dict[str, list[float]] = {}
     for point in on_ranks(points):
@@ -49,14 +50,13 @@ def fit(points: Sequence[Point], cluster: Cluster) -> Fit:
 
 
 def checked(points: Sequence[Point], cluster: Cluster) -> list[tuple[Point, Cost]]:
-    """Every point on ranks with what a fit without it and a quarter of the others says of it."""
-    listed = on_ranks(points)
-    alone = [point for point in points if point not in listed]
+    """Every point on ranks with what a fit to all the others says of it, where they tell of its kernel."""
     found = []
-    for first in range(min(LEFT_OUT, len(listed))):
-        out = listed[first::LEFT_OUT]
-        others = fit([*alone, *(point for point in listed if point not in out)], cluster)
-        found += [(point, cost) for point in out if (cost := others.modelled(point)) is not None]
+    for point in on_ranks(points):
+        others = fit([other for other in points if other is not point], cluster)
+        cost = others.modelled(point)
+        if cost is not None:
+            found.append((point, cost))
     return found
 
 
@@ -64,17 +64,28 @@ def _key(point: Point) -> KernelKey:
     return point.kernel, point.pattern, point.workload.pass_
 
 
-def _keys(points: Sequence[Point]) -> list[KernelKey]:
-    return list(dict.fromkeys(_key(point) for point in points))
+def _kernel(points: Sequence[Point]) -> dict[str, KernelCost]:
+    """By pattern. Seconds = FLOPs / the pattern's rate + calls * a constant of all; it is not below 0.
 
-
-def _kernel(points: Sequence[Point]) -> KernelCost:
-    """Seconds = FLOPs / rate + calls * constant, in relative least squares; the constant is not below 0."""
-    flops = np.array([point.flops_a_rank for point in points])
-    calls = np.array([float(point.calls) for point in points])
+    In relative least squares: a call of 1 ms counts as one of 100 ms.
+    """
+    patterns = list(dict.fromkeys(point.pattern for point in points))
     seconds = np.array([point.computation_s for point in points])
-    per_flop, constant = _two(flops / seconds, calls / seconds)
-    return KernelCost(1 / per_flop, constant)
+    flops = np.array(
+        [[point.flops_a_rank * (point.pattern == name) for name in patterns] for point in points]
+    )
+    calls = np.array([[float(point.calls)] for point in points])
+    columns = np.hstack([flops, calls]) / seconds[:, None]
+    scale = columns.max(axis=0)
+    solution = np.linalg.lstsq(columns / scale, np.ones(len(points)), rcond=None)[0] / scale
+    if (solution[:-1] <= 0).any() or solution[-1] < 0:
+        # No constant: each pattern's rate alone.
+        solution[:-1] = columns[:, :-1].sum(axis=0) / np.square(columns[:, :-1]).sum(axis=0)
+        solution[-1] = 0.0
+    return {
+        name: KernelCost(1 / float(x), float(solution[-1]))
+        for name, x in zip(patterns, solution, strict=False)
+    }
 
 
 def _link(points: Sequence[Point], cluster: Cluster) -> Link:

@@ -104,11 +104,13 @@ def _constants(model: Fit) -> Iterator[Row]:
             "unit": "GB/s",
         }
         yield common | {"name": f"latency {where}", "modelled": link.latency_s * 1e6, "unit": "µs"}
+    constants = {(kernel, pass_): cost.call_s for (kernel, _, pass_), cost in model.kernels.items()}
     for (kernel, pattern, pass_), cost in model.kernels.items():
         common = {"what": "constant", "origin": FITTED, "pattern": pattern, "pass": pass_}
-        rate, call = cost.flops_per_s / 1e12, cost.call_s * 1e6
-        yield common | {"name": f"rate of {kernel}", "modelled": rate, "unit": "TFLOP/s"}
-        yield common | {"name": f"constant of a call of {kernel}", "modelled": call, "unit": "µs"}
+        yield common | {"name": f"rate of {kernel}", "modelled": cost.flops_per_s / 1e12, "unit": "TFLOP/s"}
+    for (kernel, pass_), call_s in constants.items():
+        common = {"what": "constant", "origin": FITTED, "pass": pass_}
+        yield common | {"name": f"constant of a call of {kernel}", "modelled": call_s * 1e6, "unit": "µs"}
     for mechanism, friction in model.friction.items():
         common = {"what": "constant", "origin": FITTED, "mechanism": mechanism}
         yield common | {"name": "measured over modelled time", "modelled": friction, "unit": "ratio"}
