@@ -8,7 +8,10 @@ from longca.masks.views.dense import dense
 
 
 def prepare(case: Case, mask: Mask, tensors: Tensors) -> Prepared:
-    """Softmax over all scores, in the case's dtype; time and memory grow with seqlen squared whatever the mask."""
+    """Scores and softmax in float32, as fused kernels have them; time and memory grow with seqlen squared.
+
+    Scores in 16 bits err more than the gate allows.
+    """
     import torch
 
     hidden = None
@@ -17,10 +20,10 @@ def prepare(case: Case, mask: Mask, tensors: Tensors) -> Prepared:
 
     def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         grouped = q.unflatten(0, (case.kv_heads, -1))
-        scores = grouped @ k.unsqueeze(1).mT * case.head_dim**-0.5
+        scores = grouped.float() @ k.unsqueeze(1).mT.float() * case.head_dim**-0.5
         if hidden is not None:
             scores = scores.masked_fill(hidden, float("-inf"))
-        return (torch.softmax(scores, -1) @ v.unsqueeze(1)).flatten(0, 1)
+        return (torch.softmax(scores, -1).to(v.dtype) @ v.unsqueeze(1)).flatten(0, 1)
 
     return prepared(attention, tensors, "hsd", "torch, no mask" if hidden is None else "torch, dense mask")
 
