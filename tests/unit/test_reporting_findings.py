@@ -8,6 +8,7 @@ from reporting_records import Change, by_kernel, dense_study, sparse_study, writ
 from longca.cases import Case
 from longca.reporting.cells import Cell, cells_of
 from longca.reporting.findings import fastest, refusals
+from longca.reporting.findings_page import findings_page
 from longca.reporting.flips import flips
 from longca.reporting.long import read_rows
 from longca.reporting.names import families, table_file
@@ -148,3 +149,17 @@ def test_a_kernel_that_drops_out_is_not_overtaken() -> None:
         return {"milliseconds": 2.0}
 
     assert flips(cells(dense_study(seqlens=[512, 1024]), told))[0].sentences == ()
+
+
+def test_a_page_of_findings_is_made_of_the_records_alone() -> None:
+    study = dense_study()
+    write_records(study, by_kernel(naive={"status": "out_of_memory", "reason": "64 GiB <asked>"}))
+    page = findings_page(study, Path("config/tiny.yaml"))
+    for said in (
+        "# What results/tiny says",
+        "`longca findings --study config/tiny.yaml`",
+        "4 cases on a CPU, 2 threads: 2 ok, 2 out of memory.",
+        "- **full**: sdpa at 1024 tokens, the only one with a number (0.268 TFLOP/s).",
+        "- **naive**: out of memory on every pattern: 64 GiB &lt;asked&gt;",
+    ):
+        assert said in page, page

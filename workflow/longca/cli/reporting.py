@@ -47,3 +47,11 @@ def register(app: typer.Typer) -> None:
         from longca.study.loading import read_study
 
         typer.echo(write_report(read_study(study), study))
+
+    @app.command()
+    def findings(study: StudyFile) -> None:
+        """Print what a study found as Markdown, computed from its records."""
+        from longca.reporting.findings_page import findings_page
+        from longca.study.loading import read_study
+
+        typer.echo(findings_page(read_study(study), study), nl=False)

@@ -14,28 +14,28 @@ def markdown(sections: Sequence[Section]) -> str:
 
 
 def _section(section: Section) -> str:
-    parts = [f"## {_escape(section.title)}", ""]
+    parts = [f"## {escape(section.title)}", ""]
     if section.rows:
         aligned = ["left", *["right" if section.numeric else "left"] * (len(section.headers) - 1)]
         table = tabulate(
             [_row(section, index) for index in range(len(section.rows))],
-            headers=[_escape(header) for header in section.headers],
+            headers=[escape(header) for header in section.headers],
             tablefmt="pipe",
             colalign=aligned,
             disable_numparse=True,
         )
         parts += [table, ""]
     if section.note:
-        parts += [_escape(section.note), ""]
+        parts += [escape(section.note), ""]
     return "\n".join(parts)
 
 
 def _row(section: Section, index: int) -> list[str]:
-    cells = [_escape(text) for text in section.rows[index]]
+    cells = [escape(text) for text in section.rows[index]]
     return [f"**{text}**" if (index, column) in section.best else text for column, text in enumerate(cells)]
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Escape what Markdown or HTML would read as its own; an underscore inside a word is none."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\|*`\[\]])", r"\\\1", re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text))

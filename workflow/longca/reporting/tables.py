@@ -83,18 +83,23 @@ def write_table(study: Study, name: str, partial: bool = False) -> None:
     With `partial` a case without a record is `not measured`. Raises LongcaError for an unknown name and as
     `collect` does.
     """
-    known = {kind.name: kind for kind in tables_of(study)}
-    if name not in known:
-        raise LongcaError(unknown_name(name, known, f"table of study {study.study}"))
-    read = [family for family in known[name].families if family in families(study)]
-    collected = {family: collect(study, family, partial) for family in read}
-    table = MADE_BY[name][0](study, collected)
+    table = made_table(study, name, partial)
     write_atomically(table_file(study, name, "csv"), csv_text(table))
     write_atomically(table_file(study, name, "parquet"), parquet_bytes(table))
     shown = [column for column in table.column_names if column != "samples_ms"]
     sections = sections_of(name, table.select(shown).to_pylist())
     write_atomically(table_file(study, name, "md"), markdown(sections))
     write_atomically(table_file(study, name, "tex"), latex(sections))
+
+
+def made_table(study: Study, name: str, partial: bool = False) -> pa.Table:
+    """The long form of a table of `table_names(study)`. Raises LongcaError as `write_table` does."""
+    known = {kind.name: kind for kind in tables_of(study)}
+    if name not in known:
+        raise LongcaError(unknown_name(name, known, f"table of study {study.study}"))
+    read = [family for family in known[name].families if family in families(study)]
+    collected = {family: collect(study, family, partial) for family in read}
+    return MADE_BY[name][0](study, collected)
 
 
 def sections_of(name: str, rows: Sequence[Row]) -> list[Section]:

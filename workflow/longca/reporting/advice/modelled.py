@@ -53,7 +53,7 @@ def modelled_choices(
         for where in ("inside", "between")
     )
     return choices, (
-        f"Modelled: {kernel}'s measured rate on each rank, links of {cluster.name} ({links}), "
+        f"Modelled: the measured rate of {kernel} on each rank, links of {cluster.name} ({links}), "
         f"{question.gpus_per_node} GPUs a node. No row of this was measured.",
     )
 
