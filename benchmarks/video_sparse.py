@@ -20,7 +20,7 @@ from segments import Inputs, Peer, difference, draw_inputs, line, time_in_turn
 from longca.masks.blocks import BlockMap, draw_block_map
 from longca.masks.views.block_lists import block_lists
 from longca.ops import segments, video_sparse
-from longca.ops.video_sparse.plan import TABLE, Launch, Launches
+from longca.ops.video_sparse.plan import TABLE, Launch, Launches, heads_a_program
 
 BLOCK = 64
 
@@ -99,8 +99,7 @@ PEERS: dict[str, Callable[[BlockMap, Inputs], Peer]] = {
 
 def launch_peers(head_dim: int, group: int) -> dict[str, Callable[[BlockMap, Inputs], Peer]]:
     """Our kernels as they are, and with one kernel's launch replaced by others."""
-    pack = 1 if group % 2 else 2
-    chosen, variants = TABLE[head_dim, pack], {}
+    chosen, variants = TABLE[head_dim, heads_a_program(group, head_dim)], {}
     variants["vsa_triton"] = chosen
     for kernel in ("forward", "queries", "keys"):
         warps = getattr(chosen, kernel).warps

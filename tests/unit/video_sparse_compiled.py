@@ -13,7 +13,7 @@ from triton.runtime.jit import JITFunction
 
 from longca.masks.blocks import draw_block_map
 from longca.ops import video_sparse
-from longca.ops.video_sparse.plan import TABLE
+from longca.ops.video_sparse.plan import TABLE, heads_a_program
 
 
 def compile_all(seqlen, q_heads, kv_heads, dim, dtype):
@@ -29,7 +29,7 @@ def compile_all(seqlen, q_heads, kv_heads, dim, dtype):
 
     JITFunction.__getitem__ = launch
     q, k = (torch.zeros(heads, seqlen, dim, dtype=dtype) for heads in (q_heads, kv_heads))
-    launches = TABLE[dim, 1 if q_heads // kv_heads % 2 else 2]
+    launches = TABLE[dim, heads_a_program(q_heads // kv_heads, dim)]
     block_map = draw_block_map("uniform_block", seqlen, 64, 0.5, kv_heads)
     plan = video_sparse.plan(block_map, q_heads, dim, torch.device("cpu"), launches)
     out, lse = video_sparse.forward(q, k, k, plan)
