@@ -15,7 +15,7 @@ from longca.reporting.long import Row
 from longca.reporting.words import digits
 
 _ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-_WIDTH, _HEIGHT = 420, 260
+_WIDTH, _HEIGHT = 340, 220
 _HEADROOM = 1.6
 
 
@@ -108,7 +108,9 @@ def _panels(values: list[dict[str, Any]], roofs: list[dict[str, Any]], facets: l
         .encode(y=alt.Y("roof:Q", scale=scale), detail="device:N")
         .transform_filter("isValid(datum.roof)")
     )
-    layered = alt.layer(points, lines, data=inline([*values, *roofs]))
+    # A scale over no roof would have no extent.
+    layers = [points, lines] if roofs else [points]
+    layered = alt.layer(*layers, data=inline([*values, *roofs]))
     layered = layered.properties(width=_WIDTH, height=_HEIGHT)
     return layered.facet(facet=alt.Facet("facet:N", sort=facets, header=panel_header()), columns=2)
 
