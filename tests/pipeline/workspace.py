@@ -12,7 +12,17 @@ from typing import Any
 
 import yaml
 
-CODE = ("Snakefile", "Makefile", "pyproject.toml", "LICENSE", "rules", "profiles", "config", "envs", "workflow")
+CODE = (
+    "Snakefile",
+    "Makefile",
+    "pyproject.toml",
+    "LICENSE",
+    "rules",
+    "profiles",
+    "config",
+    "envs",
+    "workflow",
+)
 
 # Two patterns, one with documents, and two kernels that compile nothing: seconds for the whole study.
 TINY: dict[str, Any] = {

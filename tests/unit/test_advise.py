@@ -130,7 +130,8 @@ def test_mechanisms_of_gpus_nobody_measured_are_modelled_and_marked() -> None:
     times = [one.ms for one in modelled.choices if one.ms is not None]
     assert times == sorted(times)
     assert (
-        "the measured rate of segments" in modelled.notes[0] and "No row of this was measured" in modelled.notes[0]
+        "the measured rate of segments" in modelled.notes[0]
+        and "No row of this was measured" in modelled.notes[0]
     )
     # Four query heads divide over four ranks, over eight they do not.
     of_eight = mechanism_answers(Question("causal", 8192, HEADS, "both", gpus=8), found, "results/tiny")[0]
