@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from longca.parallel.merge import merge
+from longca.parallel.merge import merge, merge_into
 from longca.parallel.merge_fused import merge_fused
 
 
@@ -33,12 +33,18 @@ for rows, head_dim, dtype in ((67, 16, torch.bfloat16), (129, 24, torch.float32)
     part, part_lse = partial(generator, 2, rows, head_dim, dtype)
     want_out, want_lse = out.clone(), lse.clone()
     merge(want_out, want_lse, part, part_lse)
-    merge_fused(out, lse, part, part_lse)
+    elsewhere, other_lse = torch.empty_like(out, dtype=dtype), lse.clone()
+    merge_fused(elsewhere, out.to(dtype), other_lse, part, part_lse)
+    want_elsewhere, want_other = torch.empty_like(elsewhere), lse.clone()
+    merge_into(want_elsewhere, out.to(dtype), want_other, part, part_lse)
+    merge_fused(out, out, lse, part, part_lse)
     nothing = lse == -math.inf
     answers.append(
         {
             "out": difference(out, want_out),
-            "lse": difference(lse, want_lse),
+            "lse": max(difference(lse, want_lse), difference(other_lse, want_other)),
+            # In the dtype of the result: half a unit of its rounding, where both round another way.
+            "elsewhere": difference(elsewhere.float(), want_elsewhere.float()) / torch.finfo(dtype).eps,
             "empty": int(nothing.sum()),
             "same_empty": bool((nothing == (want_lse == -math.inf)).all() and (out[nothing] == 0).all()),
         }

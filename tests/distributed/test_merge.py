@@ -40,7 +40,7 @@ def test_merged_parts_are_the_whole(keys_and_cuts, size, dropped, seed):
     scores = torch.randn(2, 5, keys, generator=generator, dtype=torch.float64) * size
     scores[torch.rand(scores.shape, generator=generator) < dropped] = -math.inf
     values = torch.randn(2, keys, 4, generator=generator, dtype=torch.float64)
-    merged = MergedAttention()
+    merged = MergedAttention(len(cuts) + 1)
     for part in softmax_parts(scores, values, [0, *cuts, keys]):
         merged.add(*part)
     out, lse = merged.result(torch.empty(2, 5, 4, dtype=torch.float64))
@@ -81,7 +81,7 @@ def test_merges_in_place():
 def test_many_bfloat16_parts_are_rounded_once():
     parts = 64
     third = torch.full((1, 1, 4), 1 / 3).bfloat16()
-    merged, summed = MergedAttention(), SummedGradient()
+    merged, summed = MergedAttention(parts), SummedGradient(parts)
     for _ in range(parts):
         merged.add(third.clone(), torch.zeros(1, 1))
         summed.add(third.clone())
@@ -92,12 +92,29 @@ def test_many_bfloat16_parts_are_rounded_once():
     assert torch.equal(summed.result(third), (third.double() * parts).bfloat16())
 
 
+def test_two_bfloat16_parts_are_rounded_once():
+    generator = torch.Generator().manual_seed(1)
+    parts = [torch.randn(2, 5, 8, generator=generator).bfloat16() for _ in range(2)]
+    lses = [torch.randn(2, 5, generator=generator) for _ in range(2)]
+    merged, summed = MergedAttention(2), SummedGradient(2)
+    for part, lse in zip(parts, lses, strict=True):
+        merged.add(part.clone(), lse.clone())
+        summed.add(part.clone())
+    weights = torch.stack(lses).double().softmax(0)[..., None]
+    want = sum(weight * part.double() for weight, part in zip(weights, parts, strict=True))
+    out, lse = merged.result(parts[0])
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out.double(), want, rtol=2**-8, atol=1e-6)
+    torch.testing.assert_close(lse, torch.stack(lses).logsumexp(0))
+    assert torch.equal(summed.result(parts[0]), (parts[0].double() + parts[1].double()).bfloat16())
+
+
 def test_no_partial_gives_nothing_and_one_is_handed_on():
     q = torch.ones(2, 3, 4).bfloat16()
-    out, lse = MergedAttention().result(q)
+    out, lse = MergedAttention(0).result(q)
     assert (out == 0).all() and out.dtype == torch.bfloat16
     assert (lse == -math.inf).all() and lse.dtype == torch.float32
-    merged = MergedAttention()
+    merged = MergedAttention(1)
     merged.add(q, torch.zeros(2, 3))
     assert merged.result(q)[0] is q
 
@@ -118,6 +135,7 @@ def test_the_fused_kernel_merges_as_the_torch_form():
         assert answer["out"] < 1e-6
         assert answer["lse"] < 2e-5
         assert answer["same_empty"]
+        assert answer["elsewhere"] < 8
     assert answers[0]["empty"] >= 80
 
 

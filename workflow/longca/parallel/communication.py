@@ -35,6 +35,11 @@ class Moving:
     def __init__(self, works: Sequence[dist.Work | None], tensors: Sequence[torch.Tensor] = ()) -> None:
         self._works = [work for work in works if work is not None]
         self._tensors = tensors
+        self._unpacking: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def unpack(self, target: torch.Tensor, arrived: torch.Tensor) -> None:
+        """Has `wait` copy what arrived to where it belongs."""
+        self._unpacking.append((target, arrived))
 
     def wait(self) -> None:
         """Returns when it has arrived; on a GPU, makes the current stream wait.
@@ -45,6 +50,9 @@ class Moving:
         while self._works:
             self._works.pop().wait()
         self._tensors = ()
+        while self._unpacking:
+            target, arrived = self._unpacking.pop()
+            target.copy_(arrived)
 
 
 class Link:

@@ -14,52 +14,72 @@ def merge(out: torch.Tensor, lse: torch.Tensor, part: torch.Tensor, part_lse: to
     lse' = max + log1p(exp(min - max)); out' = exp(lse - lse') out + exp(part_lse - lse') part, which is
     out + w (part - out) with w = exp(part_lse - lse'). Two empty partials stay 0 and -inf.
     """
-    if out.is_cuda and out.dtype == torch.float32:
+    merge_into(out, out, lse, part, part_lse)
+
+
+def merge_into(
+    result: torch.Tensor, out: torch.Tensor, lse: torch.Tensor, part: torch.Tensor, part_lse: torch.Tensor
+) -> None:
+    """`merge` with out' written to `result`, of any floating dtype, which may be `out`. lse is merged in place."""
+    if out.is_cuda and lse.dtype == torch.float32:
         from longca.parallel.merge_fused import merge_fused  # Triton is imported only where it is used
 
-        merge_fused(out, lse, part, part_lse)
+        merge_fused(result, out, lse, part, part_lse)
         return
+    exact = exact_dtype(out.dtype)
     total = torch.logaddexp(lse, part_lse)
     weight = torch.where(part_lse == -torch.inf, 0.0, torch.exp(part_lse - total))
-    out.lerp_(part.to(out.dtype), weight[..., None])
+    result.copy_(torch.lerp(out.to(exact), part.to(exact), weight[..., None].to(exact)))
     lse.copy_(total)
 
 
 class MergedAttention:
-    """The running merge of a rank's partial results; a single one is handed on as it is."""
+    """The merge of a rank's `parts` partial results; a single one is handed on as it is.
 
-    def __init__(self) -> None:
-        self._out: torch.Tensor | None = None
-        self._lse: torch.Tensor | None = None
+    Of two, their merge is written in the dtype of the result straight away. Of more, the running result is exact from
+    the first on, and merged in place: so many take no more memory than two.
+    """
+
+    def __init__(self, parts: int) -> None:
+        self._exactly = parts > 2
+        self._running: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._last: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def add(self, out: torch.Tensor, lse: torch.Tensor) -> None:
         """Takes a partial: out [heads, rows, D] in the tensors' dtype, lse [heads, rows]. It may be overwritten."""
-        if self._out is None or self._lse is None:
-            self._out, self._lse = out, lse
-            return
-        self._out = self._out.to(exact_dtype(out.dtype))
-        merge(self._out, self._lse, out, lse)
+        if self._running is None:
+            self._running = (out.to(exact_dtype(out.dtype)) if self._exactly else out), lse
+        elif self._exactly:
+            merge(*self._running, out, lse)
+        else:
+            assert self._last is None, "more partial results than were announced"
+            self._last = out, lse
 
     def result(self, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """out like q, and lse; 0 and -inf where no partial came."""
-        if self._out is None or self._lse is None:
+        if self._running is None:
             lse = torch.full(q.shape[:2], -torch.inf, dtype=exact_dtype(q.dtype), device=q.device)
             return torch.zeros_like(q), lse
-        return self._out.to(q.dtype), self._lse
+        out, lse = self._running
+        if self._last is not None:
+            merge_into(out, out, lse, *self._last)
+        return out.to(q.dtype), lse
 
 
 class SummedGradient:
-    """The running sum of dq; a single part is handed on as it is."""
+    """The sum of a rank's `parts` parts of dq, as MergedAttention has it; rounded once."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: int) -> None:
+        self._exactly = parts > 2
         self._sum: torch.Tensor | None = None
 
     def add(self, part: torch.Tensor) -> None:
         """Takes a part in the tensors' dtype. It may be overwritten."""
         if self._sum is None:
-            self._sum = part
+            self._sum = part.to(exact_dtype(part.dtype)) if self._exactly else part
         else:
-            self._sum = self._sum.to(exact_dtype(part.dtype)).add_(part)
+            # Two parts are added in the wider dtype, and rounded once.
+            self._sum.add_(part)
 
     def result(self, like: torch.Tensor) -> torch.Tensor:
         """The sum in the dtype of `like`; 0 where no part came."""

@@ -9,23 +9,38 @@ import triton.language as tl
 ROWS = 16
 
 
-def merge_fused(out: torch.Tensor, lse: torch.Tensor, part: torch.Tensor, part_lse: torch.Tensor) -> None:
-    """longca.parallel.merge.merge on a GPU: out, lse, part_lse fp32, part in any floating dtype, contiguous."""
+def merge_fused(
+    result: torch.Tensor, out: torch.Tensor, lse: torch.Tensor, part: torch.Tensor, part_lse: torch.Tensor
+) -> None:
+    """longca.parallel.merge.merge_into on a GPU: lse, part_lse fp32, the others of any floating dtype, contiguous."""
     rows, head_dim = lse.numel(), out.shape[-1]
     if rows:
         columns = triton.next_power_of_2(head_dim)
-        merge_kernel[(triton.cdiv(rows, ROWS),)](out, lse, part, part_lse, rows, head_dim, ROWS, columns)
+        in_place = result.data_ptr() == out.data_ptr()
+        grid = (triton.cdiv(rows, ROWS),)
+        merge_kernel[grid](result, out, lse, part, part_lse, rows, head_dim, in_place, ROWS, columns)
 
 
 @triton.jit
-def merge_kernel(out, lse, part, part_lse, rows, head_dim, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Rows whose partial keeps nothing are left as they are, and their numbers unread where a whole block is so."""
+def merge_kernel(
+    result,
+    out,
+    lse,
+    part,
+    part_lse,
+    rows,
+    head_dim,
+    IN_PLACE: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """In place, rows whose partial keeps nothing are left as they are, unread where a whole block is so."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = row < rows
     nothing = float("-inf")
     old = tl.load(lse + row, mask=inside, other=nothing)
     new = tl.load(part_lse + row, mask=inside, other=nothing)
-    if tl.max(new) > nothing:
+    if (not IN_PLACE) or tl.max(new) > nothing:
         most = tl.maximum(old, new)
         most = tl.where(most == nothing, 0.0, most)
         total = most + tl.log(tl.exp(old - most) + tl.exp(new - most))
@@ -34,6 +49,7 @@ def merge_kernel(out, lse, part, part_lse, rows, head_dim, ROWS: tl.constexpr, C
         column = tl.arange(0, COLUMNS)[None, :]
         at = row[:, None] * head_dim + column
         here = inside[:, None] & (column < head_dim)
-        before = tl.load(out + at, mask=here, other=0.0)
-        addend = tl.load(part + at, mask=here, other=0.0).to(tl.float32)
-        tl.store(out + at, before + weight * (addend - before), mask=here)
+        before = tl.load(out + at, mask=here, other=0.0).to(tl.float32)
+        addend = tl.load(part + at, mask=here & (new != nothing)[:, None], other=0.0).to(tl.float32)
+        merged = before + weight * (addend - before)
+        tl.store(result + at, merged.to(result.dtype.element_ty), mask=here)

@@ -33,7 +33,7 @@ class RingAttention:
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Pair:
         """See SequencePart."""
-        merged = MergedAttention()
+        merged = MergedAttention(len(self.calls))
 
         def visit(owner: int, kv: Pair) -> None:
             if self._plans[owner] is not None:
@@ -52,7 +52,7 @@ class RingAttention:
         dout: torch.Tensor,
     ) -> Triple:
         """See SequencePart."""
-        dq = SummedGradient()
+        dq = SummedGradient(len(self.calls))
 
         def visit(owner: int, kv: Pair) -> Pair | None:
             if self._plans[owner] is None:
