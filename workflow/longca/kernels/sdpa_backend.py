@@ -69,11 +69,10 @@ def _dispatched(what: Prepared) -> str:
     """The backend that one forward really ran, seen by the profiler."""
     from torch.profiler import ProfilerActivity, profile
 
-    with warnings.catch_warnings(record=True) as said:
+    with profile(activities=[ProfilerActivity.CPU]) as seen, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            with profile(activities=[ProfilerActivity.CPU]) as seen:
-                what.forward()
+            what.forward()
         except RuntimeError as error:
             if not str(error).startswith(_REFUSALS):
                 raise
