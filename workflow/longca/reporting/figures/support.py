@@ -1,6 +1,7 @@
 """The support heat map: kernel x pattern, coloured by what was measured; the tooltip has the declaration."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 
 import altair as alt
@@ -22,7 +23,7 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
             "status": _worst(row["measured"]),
             "declared": row["declared"],
             "measured": row["measured"],
-            "text": re.sub(r"(\d+) of (\d+)", r"\1/\2", row["measured"].partition(",")[0]),
+            "lines": _lines(row["measured"]),
             "reason": plain("; ".join(filter(None, (row["declared_reason"], row["measured_reason"]))), 160),
         }
         for row in rows
@@ -48,11 +49,7 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
         )
     )
     # The words stand on coloured squares: dark on a light screen and a dark one.
-    texts = (
-        base.mark_text(fontSize=9, lineHeight=9, color="#1A1A1A")
-        .transform_calculate(words="split(datum.text, ' ')")
-        .encode(text="words:N")
-    )
+    texts = base.mark_text(fontSize=9, lineHeight=9, color="#1A1A1A").encode(text="lines:N")
     layered = alt.layer(squares, texts, data=inline(values))
     layered = layered.properties(width=alt.Step(62), height=alt.Step(30))
     panel = alt.Facet("panel:N", sort=in_order(values, "panel"), header=panel_header())
@@ -62,6 +59,12 @@ def support_map(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
 
 
 _LABEL = "replace(datum.label, /_/g, ' ')"
+
+
+def _lines(measured: str) -> list[str]:
+    """What a square says of its status that most needs an eye, in lines as long as the longest word."""
+    first = measured.partition(",")[0]
+    return textwrap.wrap(re.sub(r"(\d+) of (\d+)", r"\1/\2", first), len("unsupported"))
 
 
 def _worst(measured: str) -> str:
