@@ -33,11 +33,10 @@ def schema(
 
 def plan(study: Annotated[Path, typer.Option(help="Config file of the study.")]) -> None:
     """Count a study's cases and predict the hours they take."""
-    from rich.console import Console
-    from rich.table import Table
-
     from longca.cases import study_series
     from longca.measure.device import choose_device
+    from longca.reporting.sections import Section
+    from longca.reporting.terminal import print_sections
     from longca.study.loading import read_study
     from longca.study.plan import ASSUMED, plan_rows
 
@@ -48,25 +47,22 @@ def plan(study: Annotated[Path, typer.Option(help="Config file of the study.")])
             study_series(read), read.measure, ASSUMED[device], _refusal(device), _measured_latencies(read)
         )
     )
-    table = Table("family", "kernel", title=f"study {read.study} on {device}")
-    for column in ("series", "cases", "unsupported", "measured before", "hours", "longest job (min)"):
-        table.add_column(column, justify="right")
+    counts = ("series", "cases", "unsupported", "measured before", "hours", "longest job (min)")
+    lines: list[tuple[str, ...]] = []
     for row in rows:
-        counts = (row.series, row.cases, row.refused, row.measured)
-        table.add_row(
-            row.family, row.kernel, *map(str, counts), f"{row.hours:.2f}", f"{row.longest_minutes:.1f}"
-        )
+        counted = (row.series, row.cases, row.refused, row.measured)
+        times = (f"{row.hours:.2f}", f"{row.longest_minutes:.1f}")
+        lines.append((row.family, row.kernel, *map(str, counted), *times))
     total = (sum(getattr(row, name) for row in rows) for name in ("series", "cases", "refused", "measured"))
-    table.add_section()
-    longest = max(row.longest_minutes for row in rows)
-    table.add_row("all", "", *map(str, total), f"{sum(row.hours for row in rows):.2f}", f"{longest:.1f}")
-    console = Console()
-    console.print(table)
+    hours, longest = sum(row.hours for row in rows), max(row.longest_minutes for row in rows)
+    lines.append(("all", "kernels", *map(str, total), f"{hours:.2f}", f"{longest:.1f}"))
     assumed = ASSUMED[device]
-    console.print(
+    note = (
         f"Assumed where nothing was measured: {assumed.tflops:g} TFLOP/s over every cell (block-sparse: the"
         f" share kept). Assumed for all: {assumed.case_s:g} s a case, {assumed.series_s:g} s a job."
     )
+    title = f"study {read.study} on {device}"
+    print_sections([Section(title, ("family", "kernel", *counts), tuple(lines), note=note)])
 
 
 def _refusal(device: str) -> "Callable[[Case], bool]":
