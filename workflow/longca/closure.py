@@ -7,6 +7,7 @@ that an edit elsewhere, or one that no machine sees, leaves it as it is. Snakema
 import ast
 import hashlib
 import importlib.util
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def _read(module: str) -> tuple[str, list[str]] | None:
     Once a process: many closures share most of their modules.
     """
     tree = _tree(module)
-    return None if tree is None else (ast.dump(tree), sorted(_imported(tree, module)))
+    return None if tree is None else (_text(tree), sorted(_imported(tree, module)))
 
 
 def _tree(module: str) -> ast.Module | None:
@@ -55,6 +56,17 @@ def _tree(module: str) -> ast.Module | None:
         ) and ast.get_docstring(node):
             node.body = node.body[1:]
     return tree
+
+
+def _text(tree: ast.Module) -> str:
+    """A tree's dump as Python 3.12 writes it, whichever Python this is: a digest is the same on every machine."""
+    if sys.version_info >= (3, 13):
+        return ast.dump(tree, show_empty=True)
+    if sys.version_info < (3, 12):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                vars(node).update(_fields=(*node._fields, "type_params"), type_params=[])
+    return ast.dump(tree)
 
 
 @cache
