@@ -1,4 +1,8 @@
-"""FlashAttention 2 as a local kernel: a rank's part of the mask has to be one full or causal rectangle."""
+"""FlashAttention 2 as a local kernel: a rank's part of the mask has to be one full or causal rectangle.
+
+One rectangle is what a ring needs of a full mask, and of a causal one in a zigzag or in contiguous shards;
+Ulysses needs it of the whole. Elsewhere it is `unsupported`, with the reason.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Our own operator as a local kernel: any restricted mask, on any device."""
+"""Our own operator as a local kernel: any restricted mask, on any device.
+
+Every sharding and every mechanism: a restricted mask is slices, and slices are segments.
+"""
 
 from __future__ import annotations
 

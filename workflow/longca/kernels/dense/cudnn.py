@@ -1,4 +1,10 @@
-"""cuDNN's fused attention through its graph API (nvidia-cudnn-frontend)."""
+"""cuDNN's fused attention through its graph API (nvidia-cudnn-frontend).
+
+Windows are bands around the diagonal, documents a ragged batch with offsets in elements, 64 bits wide.
+cuDNN's left bound counts the diagonal: a window of 1024 to the left is 1025. Both graphs are planned while
+preparing (`prepare_ms`); a backward without a plan is `unsupported` and leaves the forward. Version 1.18
+refuses a process in which CUDA 12's runtime is loaded: a worker is a process of one kernel.
+"""
 
 from typing import TYPE_CHECKING, Any
 

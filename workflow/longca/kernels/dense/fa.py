@@ -1,4 +1,12 @@
-"""FlashAttention 1 (flash-attn 1.x): packed sequences with equal heads."""
+"""FlashAttention 1 (flash-attn 1.x): packed sequences with equal heads.
+
+Only packed sequences: a whole one is a pack of one. Grouped heads are not expanded for it. It aligns causal
+sequences at the top left and counts elements in 32 bits: queries and keys of different lengths, and 2^31
+elements, are refused.
+
+It is the module `flash_attn`, as FlashAttention 2 and 4 are. Where another generation imports it is `missing`
+and says which one; envs/README.md tells how to have them side by side.
+"""
 
 from typing import TYPE_CHECKING
 

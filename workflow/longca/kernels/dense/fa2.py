@@ -1,4 +1,8 @@
-"""FlashAttention 2 (flash-attn 2.x)."""
+"""FlashAttention 2 (flash-attn 2.x).
+
+The mask's native form chooses the call: whole and window by `flash_attn_func`, packed sequences by
+`flash_attn_varlen_func`. The module `flash_attn` of another generation is `missing`, as for `fa`.
+"""
 
 from longca.cases import Case
 from longca.kernels.flash_attention import flash_attention

@@ -1,4 +1,8 @@
-"""FlashAttention 3, for Hopper alone: the module flash_attn_interface that its `hopper/` folder builds."""
+"""FlashAttention 3, for Hopper alone: the module flash_attn_interface that its `hopper/` folder builds.
+
+The mask's native form chooses the call, as for `fa2`. It is on no package index: its pin builds it from
+source.
+"""
 
 from longca.cases import Case
 from longca.kernels.flash_attention import flash_attention

@@ -1,4 +1,9 @@
-"""FlashAttention 4 (flash-attn-4, CuTe DSL): native forms, and mask_mod with block sparsity for every other mask."""
+"""FlashAttention 4 (flash-attn-4, CuTe DSL): native forms, and mask_mod with block sparsity for every other mask.
+
+Masks without a native form go as blocks of 128 x 128 for both passes, on Hopper alone: full blocks are not
+masked, in the others a mask_mod in CuTe DSL compares a key with the intervals of its query. Each variant
+compiles for seconds: that is `compile_ms`. It is the module `flash_attn`, as for `fa`.
+"""
 
 from typing import TYPE_CHECKING
 

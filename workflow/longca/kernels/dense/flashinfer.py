@@ -1,4 +1,9 @@
-"""FlashInfer's prefill over ragged sequences: forward only, and planned ahead of it."""
+"""FlashInfer's prefill over ragged sequences: forward only, and planned ahead of it.
+
+[FlashInfer](https://docs.flashinfer.ai)'s ragged batch; a whole sequence is a batch of one. Its window has a
+left side alone. A packed custom mask is a dense mask and is not used. Planned while preparing; `backend`
+names the one it chose.
+"""
 
 from longca.cases import Case
 from longca.kernels.interface import Kernel, Prepared, Support, Tensors, prepared

@@ -1,4 +1,8 @@
-"""Our own Triton kernels of the FlashMask paper: hidden rows by key, blocks skipped by their extrema."""
+"""Our own Triton kernels of the FlashMask paper: hidden rows by key, blocks skipped by their extrema.
+
+The mask is four numbers a key that say which queries do not see it; a mask that hides a key from two runs on
+one side is `unsupported`. `backend` names the vectors that are read.
+"""
 
 from longca.cases import Case
 from longca.kernels.interface import Kernel, Prepared, Support, Tensors, UnsupportedError, prepared

@@ -1,4 +1,8 @@
-"""FlexAttention, compiled, over a BlockMask built from the slices."""
+"""FlexAttention, compiled, over a BlockMask built from the slices.
+
+The mask is a BlockMask with blocks of 128, full ones without a mask_mod; the full pattern is none at all.
+Where torch would run uncompiled without a word, which writes the whole score matrix, it is an error here.
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

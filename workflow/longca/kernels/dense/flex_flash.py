@@ -1,4 +1,9 @@
-"""FlexAttention with FlashAttention 4 as its backend."""
+"""FlexAttention with FlashAttention 4 as its backend.
+
+The BlockMask of `flex`. Torch 2.11 takes a BlockMask whose mask_mod is missing or trivial for none with this
+backend, and computes dense attention. Here every BlockMask has a mask_mod that reads its indices; a mask that
+is ignored all the same is `wrong`.
+"""
 
 from typing import TYPE_CHECKING
 

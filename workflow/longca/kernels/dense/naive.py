@@ -1,4 +1,8 @@
-"""Plain torch attention that writes the whole score matrix: the baseline everything is faster than."""
+"""Plain torch attention that writes the whole score matrix: the baseline everything is faster than.
+
+The full pattern comes without a mask, every other one as a dense one. Scores and softmax are float32, as
+fused kernels have them; time and memory grow with the square of the length.
+"""
 
 from longca.cases import Case
 from longca.kernels.interface import Kernel, Prepared, Support, Tensors, prepared

@@ -1,4 +1,8 @@
-"""torch's scaled_dot_product_attention through cuDNN."""
+"""torch's scaled_dot_product_attention through cuDNN.
+
+Full and causal without a mask, every other pattern as a dense one, whose every cell is computed. Forced, and
+checked, as `sdpa_flash` is.
+"""
 
 from functools import partial
 

@@ -1,4 +1,8 @@
-"""torch's scaled_dot_product_attention, its memory-efficient kernel (of xFormers)."""
+"""torch's scaled_dot_product_attention, its memory-efficient kernel (of xFormers).
+
+Full and causal without a mask, every other pattern as a dense one. Whether it takes grouped heads is torch's
+to say. Forced, and checked, as `sdpa_flash` is.
+"""
 
 from functools import partial
 

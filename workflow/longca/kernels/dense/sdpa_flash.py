@@ -1,4 +1,8 @@
-"""torch's scaled_dot_product_attention, its copy of FlashAttention 2."""
+"""torch's scaled_dot_product_attention, its copy of FlashAttention 2.
+
+The backend is forced with `torch.nn.attention.sdpa_kernel`, and the profiler says which operator really ran:
+another one is a `fallback`, a refusal is `unsupported` with torch's own warnings.
+"""
 
 from functools import partial
 

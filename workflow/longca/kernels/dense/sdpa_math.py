@@ -1,4 +1,8 @@
-"""torch's scaled_dot_product_attention, its plain path: matmul, softmax, matmul."""
+"""torch's scaled_dot_product_attention, its plain path: matmul, softmax, matmul.
+
+Full and causal without a mask, every other pattern as a dense one; memory grows with the square of the
+length. Forced, and checked, as `sdpa_flash` is.
+"""
 
 from functools import partial
 

@@ -1,4 +1,8 @@
-"""Our own operator: one kernel pair over the segments view, for every mask."""
+"""Our own operator: one kernel pair over the segments view, for every mask.
+
+The mask is segments: for each tile of rows a few runs of columns, most of them without masking. `backend`
+says which kernels run: gluon on Hopper, triton on other GPUs, torch elsewhere.
+"""
 
 from longca.cases import Case
 from longca.kernels.interface import Kernel, Prepared, Support, Tensors, prepared

@@ -1,4 +1,8 @@
-"""Block-sparse FlashAttention 2: the package block_sparse_attn, blocks of 128 x 128."""
+"""Block-sparse FlashAttention 2: the package block_sparse_attn, blocks of 128 x 128.
+
+Given lists of kept blocks, a map a query head. Its entry sorts the map in every call; here it is sorted once,
+while preparing. It is on no package index: its pin builds it from its repository.
+"""
 
 from longca.cases import Case
 from longca.kernels.interface import Kernel, Prepared, Support, Tensors, prepared

@@ -1,4 +1,11 @@
-"""FlexAttention over a BlockMask of each head's own blocks."""
+"""FlexAttention over a BlockMask of each head's own blocks.
+
+Given a BlockMask, a structure a query head; blocks are multiples of 32. Torch's default tile on Hopper is 128
+wide. For blocks of 64 both passes get tiles of 64 x 64: the forward by `kernel_options`, the backward by
+these and `max_autotune`, without which torch (2.11, 2.13) drops its only candidate before it reads the
+options; `deterministic` keeps it from timing a dozen copies of one candidate. Variable maps are laid over a
+grid of 128, whose partial blocks are masked: much of what the map leaves out is computed then.
+"""
 
 from typing import Any
 

@@ -1,4 +1,9 @@
-"""Our own operator on block maps: each KV head's kept blocks are slices, and slices are segments."""
+"""Our own operator on block maps: each KV head's kept blocks are slices, and slices are segments.
+
+Given runs of kept blocks. Its tiles cover two rows of blocks of 64 and compute what either keeps. Where that
+is much more than the map keeps, on a GPU, it takes the list kernels of `vsa_triton`; `backend` says which
+ran.
+"""
 
 from typing import TYPE_CHECKING
 

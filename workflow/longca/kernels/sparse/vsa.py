@@ -1,4 +1,10 @@
-"""Video Sparse Attention: fastvideo-kernel's ThunderKittens kernels for Hopper, blocks of 64 x 64."""
+"""Video Sparse Attention: fastvideo-kernel's ThunderKittens kernels for Hopper, blocks of 64 x 64.
+
+Given lists of kept blocks, in both orientations. The library's own entry builds its lists in every call, and
+runs its Triton form without a word where `FASTVIDEO_KERNEL_VSA_FORCE_TRITON=1` is set, on another GPU, or
+without its extension. Here the extension's two kernels are called themselves, over lists made while
+preparing; that variable makes the case a `fallback`.
+"""
 
 import os
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,7 @@
-"""Our own Triton kernels of Video Sparse Attention: blocks of 64 x 64 by lists of the kept ones, any group of heads."""
+"""Our own Triton kernels of Video Sparse Attention: blocks of 64 x 64 by lists of the kept ones, any group of heads.
+
+Given lists of kept blocks, in both orientations. `backend` says how many query heads a program takes.
+"""
 
 from longca.cases import Case
 from longca.kernels.interface import Kernel, Prepared, Support, Tensors, prepared
