@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 import torch
 import torch.distributed as dist
 
-# torch 2.13 gave these two new names, and warns at the old.
-_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
-
 Addressed = Iterable[tuple[torch.Tensor, int]]
+# (part, whole): a rank's own rows of some heads [heads, n, D], and all ranks' [heads, size * n, D], rank after rank.
+PartAndWhole = tuple[torch.Tensor, torch.Tensor]
 
 
 class Traffic:
@@ -30,16 +28,19 @@ class Traffic:
 
 
 class Moving:
-    """Something on its way. Its tensors live, and must not be written, until `wait`."""
+    """Something on its way. Its tensors live, and must not be written, until `wait`.
 
-    def __init__(self, works: Sequence[dist.Work | None], tensors: Sequence[torch.Tensor] = ()) -> None:
+    unpacking: (target, arrived), what is copied to where it belongs once it is there.
+    """
+
+    def __init__(
+        self,
+        works: Sequence[dist.Work | None],
+        tensors: Sequence[torch.Tensor] = (),
+        unpacking: Sequence[tuple[torch.Tensor, torch.Tensor]] = (),
+    ) -> None:
         self._works = [work for work in works if work is not None]
-        self._tensors = tensors
-        self._unpacking: list[tuple[torch.Tensor, torch.Tensor]] = []
-
-    def unpack(self, target: torch.Tensor, arrived: torch.Tensor) -> None:
-        """Has `wait` copy what arrived to where it belongs."""
-        self._unpacking.append((target, arrived))
+        self._tensors, self._unpacking = tensors, unpacking
 
     def wait(self) -> None:
         """Returns when it has arrived; on a GPU, makes the current stream wait.
@@ -49,10 +50,9 @@ class Moving:
         """
         while self._works:
             self._works.pop().wait()
-        self._tensors = ()
-        while self._unpacking:
-            target, arrived = self._unpacking.pop()
+        for target, arrived in self._unpacking:
             target.copy_(arrived)
+        self._tensors = self._unpacking = ()
 
 
 class Link:
@@ -65,35 +65,51 @@ class Link:
         self._traffic = traffic
         self._tags: Counter[tuple[bool, int]] = Counter()
 
+    def reserve(self, purpose: str, size: int, sources: int) -> None:
+        """Says that messages of `purpose`, from each of the `sources` ranks before this one, take up to `size` bytes.
+
+        Said alike by all ranks of the group, before anything is sent for the purpose. Here nothing is prepared.
+        """
+
     def move(self, sends: Addressed, receives: Addressed, purpose: str) -> Moving:
-        """Sends contiguous tensors to peers and receives into others, as one batch.
+        """Sends tensors to peers and receives into others, as one batch; those that are not contiguous are packed.
 
         Sender and receiver name what passes between them in the same order; empty tensors are left out on
         both sides.
         """
-        operations = []
+        operations, unpacking = [], []
         for tensor, peer in sends:
             if tensor.numel():
-                operations.append(self._operation(dist.isend, tensor, peer))
+                operations.append(self._operation(dist.isend, tensor.contiguous(), peer))
                 self._traffic.sent[purpose] += tensor.nbytes
         for tensor, peer in receives:
             if tensor.numel():
-                operations.append(self._operation(dist.irecv, tensor, peer))
+                room = tensor
+                if not tensor.is_contiguous():
+                    room = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+                    unpacking.append((tensor, room))
+                operations.append(self._operation(dist.irecv, room, peer))
         if not operations:
             return Moving(())
-        return Moving(dist.batch_isend_irecv(operations), [operation.tensor for operation in operations])
+        tensors = [operation.tensor for operation in operations]
+        return Moving(dist.batch_isend_irecv(operations), tensors, unpacking)
 
-    def all_gather(self, part: torch.Tensor, whole: torch.Tensor, purpose: str) -> Moving:
-        """whole [size * n, ...] from every peer's part [n, ...]."""
-        self._traffic.sent[purpose] += part.nbytes * (self.size - 1)
-        work = _all_gather(whole, part, group=self._group, async_op=True)
-        return Moving([work], (whole, part))
+    def all_gather(self, pairs: Sequence[PartAndWhole], purpose: str) -> Moving:
+        """Every whole from every peer's part, all heads of all pairs in one launch."""
+        return self._heads("allgather_into_tensor_coalesced", pairs, purpose)
 
-    def reduce_scatter(self, whole: torch.Tensor, part: torch.Tensor, purpose: str) -> Moving:
-        """part [n, ...]: the sum over peers of their whole [size * n, ...], of the n rows that are this rank's."""
-        self._traffic.sent[purpose] += part.nbytes * (self.size - 1)
-        work = _reduce_scatter(part, whole, group=self._group, async_op=True)
-        return Moving([work], (whole, part))
+    def reduce_scatter(self, pairs: Sequence[PartAndWhole], purpose: str) -> Moving:
+        """Every part: the sum over peers of the rows of their wholes that are this rank's."""
+        return self._heads("reduce_scatter_tensor_coalesced", pairs, purpose)
+
+    def _heads(self, collective: str, pairs: Sequence[PartAndWhole], purpose: str) -> Moving:
+        """A head at a time, since the rows of a rank are one block of memory only within a head."""
+        assert self._group is not None
+        self._traffic.sent[purpose] += sum(part.nbytes for part, _ in pairs) * (self.size - 1)
+        parts = [head for part, _ in pairs for head in part.unbind()]
+        wholes = [head for _, whole in pairs for head in whole.unbind()]
+        receiving, sending = (wholes, parts) if collective.startswith("allgather") else (parts, wholes)
+        return Moving([getattr(self._group, collective)(receiving, sending)], (*parts, *wholes))
 
     def _operation(self, what: object, tensor: torch.Tensor, peer: int) -> dist.P2POp:
         # NCCL pairs sends and receives by their order, gloo by a tag: this one is the order.

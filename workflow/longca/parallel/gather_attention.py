@@ -35,6 +35,9 @@ class GatherAttention:
             for owner, keys in enumerate(shards)
             for piece in local_slices(setting.slices, queries, keys, owner * self._most)
         ]
+        numbers = 2 * self._most * setting.kv_heads * setting.head_dim
+        link.reserve("kv", numbers * setting.dtype.itemsize, link.size - 1)
+        link.reserve("dkv", numbers * exact_dtype(setting.dtype).itemsize, link.size - 1)
         heads = replace(setting, q_heads=self._q_each, kv_heads=self._kv_each)
         self._plan: Any = heads.plan(slices, queries.rows, self._most * len(shards))
 
@@ -46,8 +49,8 @@ class GatherAttention:
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Pair:
         """See SequencePart."""
-        out = torch.zeros_like(q)
         lse = torch.full(q.shape[:2], -torch.inf, dtype=exact_dtype(q.dtype), device=q.device)
+        out = self._filled(q)
         gathering = _Gathering(self._link, k, v, self._kv_each, self._most)
         for chunk in range(self._chunks):
             kv = gathering.take(chunk)
@@ -66,12 +69,12 @@ class GatherAttention:
         dout: torch.Tensor,
     ) -> Triple:
         """See SequencePart."""
-        dq = torch.zeros_like(q)
+        dq = self._filled(q)
         exact = exact_dtype(k.dtype)
         shape = (k.shape[0], self._most, k.shape[2])
         dk, dv = (k.new_empty(shape, dtype=exact) for _ in range(2))
         gathering = _Gathering(self._link, k, v, self._kv_each, self._most)
-        summing: list[Moving] = []
+        summing = Moving(())
         for chunk in range(self._chunks):
             kv = gathering.take(chunk)
             if self._plan is None:
@@ -82,15 +85,17 @@ class GatherAttention:
                     q[heads], *kv, out[heads], lse[heads], dout[heads], self._plan
                 )
                 parts = gradients[0].to(exact), gradients[1].to(exact)
-            _wait(summing)
-            summing = [
-                self._link.reduce_scatter(part[j], total[chunk * self._kv_each + j], "dkv")
-                for part, total in zip(parts, (dk, dv), strict=True)
-                for j in range(self._kv_each)
-            ]
-        _wait(summing)
+            summing.wait()
+            own = slice(chunk * self._kv_each, (chunk + 1) * self._kv_each)
+            totals = [(total[own], part) for part, total in zip(parts, (dk, dv), strict=True)]
+            summing = self._link.reduce_scatter(totals, "dkv")
+        summing.wait()
         rows = k.shape[1]
         return dq, dk[:, :rows].to(k.dtype).contiguous(), dv[:, :rows].to(v.dtype).contiguous()
+
+    def _filled(self, q: torch.Tensor) -> torch.Tensor:
+        """Like q: 0 where nothing is computed; else every chunk of heads writes its part."""
+        return torch.zeros_like(q) if self._plan is None else torch.empty_like(q)
 
     def _q_heads(self, chunk: int) -> slice:
         return slice(chunk * self._q_each, (chunk + 1) * self._q_each)
@@ -108,21 +113,20 @@ class _Gathering:
 
     def take(self, chunk: int) -> Pair:
         """k, v [heads, all rows, D] of a chunk, after the one before; they hold until the next but one."""
-        _wait(self._arriving)
+        self._arriving.wait()
         self._arriving = self._start(chunk + 1)
         buffer = self._buffers[chunk % len(self._buffers)]
         return buffer[0], buffer[1]
 
-    def _start(self, chunk: int) -> list[Moving]:
+    def _start(self, chunk: int) -> Moving:
         first = chunk * self._heads
         if first == self._own[0].shape[0]:
-            return []
+            return Moving(())
         buffer = self._buffers[chunk % len(self._buffers)]
-        return [
-            self._link.all_gather(own[first + j], whole[j], "kv")
-            for own, whole in zip(self._own, buffer, strict=True)
-            for j in range(self._heads)
-        ]
+        heads = slice(first, first + self._heads)
+        return self._link.all_gather(
+            [(own[heads], whole) for own, whole in zip(self._own, buffer, strict=True)], "kv"
+        )
 
 
 def _lengthened(x: torch.Tensor, rows: int) -> torch.Tensor:
@@ -130,8 +134,3 @@ def _lengthened(x: torch.Tensor, rows: int) -> torch.Tensor:
     if x.shape[1] == rows:
         return x
     return torch.nn.functional.pad(x, (0, 0, 0, rows - x.shape[1]))
-
-
-def _wait(moving: list[Moving]) -> None:
-    for one in moving:
-        one.wait()

@@ -7,6 +7,7 @@ import torch.distributed as dist
 
 from longca.errors import LongcaError
 from longca.parallel.communication import Link, Traffic
+from longca.parallel.mailbox_link import MailboxLink, MakeMemory
 from longca.parallel.topology import Topology
 
 
@@ -16,11 +17,16 @@ class Groups:
     All ranks of the world make it together; it serves any number of mechanisms, one after the other, and ends
     with its `with` block or `close`. A level of one rank needs no group and has none.
 
+    memory(group, bytes): where it is given, memory of that size that all ranks of a group can write to. What
+    mechanisms send is then copied there (mailbox_link), and the backend of the world carries none of it.
+
     Raises:
         LongcaError: when the topology is for another world size.
     """
 
-    def __init__(self, topology: Topology, timeout: timedelta | None = None) -> None:
+    def __init__(
+        self, topology: Topology, timeout: timedelta | None = None, memory: MakeMemory | None = None
+    ) -> None:
         world = dist.get_world_size()
         if topology.world_size != world:
             raise LongcaError(
@@ -30,7 +36,7 @@ class Groups:
         self.topology = topology
         self.rank = dist.get_rank()
         self.traffic = Traffic()
-        self._timeout = timeout
+        self._timeout, self._memory = timeout, memory
         self._open: list[dist.ProcessGroup] = []
         members, windows = topology.window_size, topology.windows
         self.ulysses = self._link(
@@ -75,5 +81,8 @@ class Groups:
             group = dist.new_group(ranks, timeout=self._timeout)
             if self.rank in ranks:
                 self._open.append(group)
-                mine = Link(group, len(ranks), ranks.index(self.rank), self.traffic)
+                place = len(ranks), ranks.index(self.rank)
+                mine = Link(group, *place, self.traffic)
+                if self._memory is not None:
+                    mine = MailboxLink(group, *place, self.traffic, self._memory)
         return mine

@@ -46,22 +46,23 @@ class HeadExchange:
         """
         n, mine = shard.shape[0], self._link.index
         sends = [(_heads(local, peer, n, head_of), peer) for peer in self._peers]
-        arriving = {peer: _contiguous(self._rows(shard, peer)) for peer in self._peers}
-        moving = self._link.move(sends, [(arriving[peer], peer) for peer in self._peers], purpose)
-        for peer, arrived in arriving.items():
-            if arrived.data_ptr() != self._rows(shard, peer).data_ptr():
-                moving.unpack(self._rows(shard, peer), arrived)
+        moving = self._link.move(sends, [(self._rows(shard, peer), peer) for peer in self._peers], purpose)
         self._rows(shard, mine).copy_(_heads(local, mine, n, head_of))
         return moving
 
     def to_tokens(self, shard: torch.Tensor, local: torch.Tensor, head_of: HeadOf, purpose: str) -> Moving:
         """shard [n, all rows, D] -> local [heads, own rows, D], the way back; here no head serves several."""
         n, mine = shard.shape[0], self._link.index
-        sends = [(self._rows(shard, peer).contiguous(), peer) for peer in self._peers]
+        sends = [(self._rows(shard, peer), peer) for peer in self._peers]
         receives = [(_heads(local, peer, n, head_of), peer) for peer in self._peers]
         moving = self._link.move(sends, receives, purpose)
         _heads(local, mine, n, head_of).copy_(self._rows(shard, mine))
         return moving
+
+    def reserve(self, purpose: str, heads: int, row_bytes: int) -> None:
+        """Says that a rank's messages of `purpose` are of up to so many heads, so many bytes a row and head."""
+        most = max(end - begin for begin, end in self._spans)
+        self._link.reserve(purpose, most * heads * row_bytes, self._link.size - 1)
 
     @property
     def ranks(self) -> int:
@@ -89,8 +90,3 @@ def _heads(local: torch.Tensor, peer: int, n: int, head_of: HeadOf) -> torch.Ten
     if heads == list(range(heads[0], heads[0] + n)):
         return local[heads[0] : heads[0] + n]
     return torch.stack([local[head] for head in heads])
-
-
-def _contiguous(like: torch.Tensor) -> torch.Tensor:
-    """Room for what arrives: the place itself where it is one block of memory."""
-    return like if like.is_contiguous() else torch.empty_like(like, memory_format=torch.contiguous_format)

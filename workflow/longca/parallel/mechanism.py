@@ -11,6 +11,7 @@ from longca.parallel.groups import Groups
 from longca.parallel.head_exchange import HeadExchange, replicated_kv_heads
 from longca.parallel.head_parallel import HeadParallel
 from longca.parallel.local import LocalCall, Setting, Triple
+from longca.parallel.merge import exact_dtype
 from longca.parallel.sharding import Sharding
 from longca.parallel.shards import Shard
 from longca.parallel.spread import RingOnly, Saved, Spread
@@ -133,5 +134,16 @@ def _spread(form: Form, groups: Groups, setting: Setting, head_chunks: int) -> S
         raise LongcaError(f"head_chunks={head_chunks}: must divide the {kv_each} KV heads of a rank")
     chunk = replace(setting, q_heads=q_each // head_chunks, kv_heads=kv_each // head_chunks)
     exchange = HeadExchange(groups.ulysses, setting.sharding.shards[ring].spans(topology.ulysses))
+    row = setting.head_dim * setting.dtype.itemsize
+    for purpose, heads in {
+        "q": q_each,
+        "kv": 2 * kv_each,
+        "out": q_each,
+        "dout": q_each,
+        "dq": q_each,
+    }.items():
+        exchange.reserve(purpose, heads, row)
+    exchange.reserve("dkv", 2 * kv_each, row)
+    exchange.reserve("lse", q_each, exact_dtype(setting.dtype).itemsize)
     part = form.sequence(groups, ring, chunk)
     return HeadParallel(exchange, part, setting.q_heads, setting.kv_heads, head_chunks)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from longca.parallel.local import LocalCall, Pair, Setting, Triple
-from longca.parallel.merge import MergedAttention, SummedGradient
+from longca.parallel.merge import MergedAttention, SummedGradient, exact_dtype
 from longca.parallel.ring import Ring, circulate, circulate_back
 
 
@@ -20,6 +20,10 @@ class RingAttention:
         self._rings, self._index, self._kernel = tuple(rings), index, setting.kernel
         self._heads = setting.q_heads, setting.kv_heads
         self._rows = [shard.rows for shard in setting.sharding.shards]
+        numbers = 2 * max(self._rows) * setting.kv_heads * setting.head_dim
+        for ring in self._rings:  # KV comes from the rank before, and so do its gradients
+            ring.link.reserve("kv", numbers * setting.dtype.itemsize, 1)
+            ring.link.reserve("dkv", numbers * exact_dtype(setting.dtype).itemsize, 1)
         self._plans: list[Any] = [setting.plan_between(index, owner) for owner in range(len(self._rows))]
 
     @property
