@@ -1,7 +1,7 @@
 """Commands about kernels."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,38 +15,22 @@ def register(app: typer.Typer) -> None:
     app.command()(mechanisms)
 
 
-Form = Annotated[Literal["table", "markdown"], typer.Option("--format", help="A table, or a page of docs/.")]
-
-
-def kernels(form: Form = "table") -> None:
-    """List the kernels: passes, patterns, and whether each is available here or why not."""
-    if form == "markdown":
-        from longca.kernels.pages import kernel_page
-
-        typer.echo(kernel_page(), nl=False)
-    else:
-        _print_kernels()
-
-
-def mechanisms(form: Form = "table") -> None:
+def mechanisms() -> None:
     """List the mechanisms of context parallelism, and what each is."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from longca.parallel.pages import mechanism_page
     from longca.parallel.registry import MECHANISMS, load_mechanism
 
-    if form == "markdown":
-        typer.echo(mechanism_page(), nl=False)
-        return
     table = Table("mechanism", "what it is")
     for name in MECHANISMS:
         table.add_row(name, Text(load_mechanism(name).summary))
     Console().print(table)
 
 
-def _print_kernels() -> None:
+def kernels() -> None:
+    """List the kernels: passes, patterns, and whether each is available here or why not."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

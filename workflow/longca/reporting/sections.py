@@ -36,7 +36,7 @@ def throughput_sections(cells: Sequence[Cell]) -> list[Section]:
             group,
             lambda cell: cell.throughput(),
             best=max,
-            note=_flag_note(group),
+            note=flag_note(group),
         )
         for place, group in by_setting(cells)
     ]
@@ -96,6 +96,12 @@ def setting(place: Place, among: Iterable[Cell]) -> str:
     return f"{shape}, {plain(place.device)}{documents}"
 
 
+def flag_note(cells: Sequence[Cell]) -> str:
+    """What the mark beside a number of these cells means, empty where none has it."""
+    flags = dict.fromkeys(flag for cell in cells if cell.ok for flag in cell.flags)
+    return f"{FLAG_MARK} flagged: {', '.join(flags)}." if flags else ""
+
+
 def _by_pattern(places: Iterable[Place]) -> list[Place]:
     """Places pattern by pattern in the order of the grid, each by rising length."""
     listed = list(places)
@@ -111,11 +117,6 @@ def _text(cell: Cell | None, number: float | None) -> str:
     if number is None:
         return cell.words
     return f"{digits(number)} {FLAG_MARK}" if cell.flags else digits(number)
-
-
-def _flag_note(cells: Sequence[Cell]) -> str:
-    flags = dict.fromkeys(flag for cell in cells if cell.ok for flag in cell.flags)
-    return f"{FLAG_MARK} flagged: {', '.join(flags)}." if flags else ""
 
 
 def _pass_word(place: Place) -> str:
