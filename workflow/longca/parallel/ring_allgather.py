@@ -1,7 +1,8 @@
 """All-gather of KV, attention to all keys at once, reduce-scatter of dKV.
 
-It goes by chunks of KV heads: the next chunk's gather, and the last one's reduce-scatter, run under the attention of
-this one, and two buffers hold a quarter of the gathered heads each. A forward, in time, of four chunks:
+It goes by chunks of KV heads, K and V of a chunk in one launch: the next chunk's gather, and the last one's
+reduce-scatter, run under the attention of this one, and two buffers hold a quarter of the gathered heads each. A
+forward, in time, of four chunks:
 
     link     gather 0   gather 1   gather 2   gather 3
     kernel              heads 0    heads 1    heads 2    heads 3
