@@ -10,6 +10,7 @@ import pytest
 from reporting_records import Change, dense_study, sparse_study, write_records
 
 from longca.cases import Case
+from longca.errors import LongcaError
 from longca.kernels.interface import Support
 from longca.kernels.registry import FAMILIES, kernel_module, kernel_names
 from longca.parallel.registry import MECHANISMS, load_mechanism
@@ -161,3 +162,9 @@ def test_writing_removes_the_page_of_a_kernel_that_is_gone(repository: Path, tmp
     write_pages(tmp_path, repository / "results/h200")
     written = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*.md")}
     assert written == made.keys() | {"method.md"}
+
+
+def test_outside_the_repository_nothing_is_written(tmp_path: Path) -> None:
+    with pytest.raises(LongcaError, match="results/h200/tables: is not there"):
+        write_pages(tmp_path, tmp_path / "results/h200")
+    assert list(tmp_path.iterdir()) == []

@@ -96,7 +96,7 @@ def _table(axes: _Axes, rows: Mapping[tuple[str, ...], Mapping[float, Passes]]) 
         (*row, *(in_one_cell(columns.get(column, {}), Cell.throughput) for column in across))
         for row, columns in rows.items()
     ]
-    return table((*axes.headers, *(f"{column:g}" for column in across)), lines)
+    return table((*axes.headers, *(f"{column:.10g}" for column in across)), lines)
 
 
 def _reasons(cells: Sequence[Cell]) -> Iterator[str]:

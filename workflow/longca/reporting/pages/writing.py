@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from longca.errors import LongcaError
 from longca.files import write_atomically
 from longca.reporting.pages.kernels import kernel_pages
 from longca.reporting.pages.mechanisms import mechanism_pages
@@ -10,7 +11,12 @@ FOLDERS = ("kernels", "mechanisms")
 
 
 def pages(results: Path) -> dict[str, str]:
-    """Path below docs -> text of every derived page; `results` is the folder of the reference study."""
+    """Path below docs -> text of every derived page; `results` is the folder of the reference study.
+
+    A table it has not got yet is said to be not measured. Raises LongcaError where it has none at all.
+    """
+    if not (results / "tables").is_dir():
+        raise LongcaError(f"{results}/tables: is not there; right: `longca pages` in the repository's folder")
     return kernel_pages(results) | mechanism_pages(results)
 
 
