@@ -1,6 +1,7 @@
 """Messages as copies into the receiver's memory: mechanisms over memory that processes share; where messages lie."""
 
 import os
+import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,9 @@ class FileMemory:
             torch.from_file(str(own.with_name(str(rank))), shared=True, size=size, dtype=torch.uint8)
             for rank in range(dist.get_world_size(group))
         ]
+        dist.barrier(group)
+        if self.rank == 0:
+            shutil.rmtree(folder[0])  # what is mapped stays
 
     def room(self, rank, begin, shape, dtype):
         size = torch.Size(shape).numel() * dtype.itemsize
