@@ -24,7 +24,7 @@ class Fit:
 
     def modelled(self, point: Point) -> Cost | None:
         """A measured point as the model has it; None where its kernel was not fitted on its pattern and pass."""
-        kernel = self.kernels.get(_key(point))
+        kernel = self.kernels.get(key_of(point))
         return None if kernel is None else self.rubbed(point.mechanism, point.predicted(kernel, self.cluster))
 
     def rubbed(self, mechanism: str, cost: Cost) -> Cost:
@@ -35,45 +35,38 @@ class Fit:
 
 def fit(points: Sequence[Point], cluster: Cluster) -> Fit:
     """The constants that fit the points best; `cluster` gives those that no point tells of."""
-    fitted = cluster.with_inside(_link(on_ranks(points), cluster))
+    inside = points_inside(points, cluster)
+    fitted = cluster.with_inside(link(link_equations(inside, cluster), cluster))
     kernels: dict[KernelKey, KernelCost] = {}
     for kernel, pass_ in dict.fromkeys((point.kernel, point.workload.pass_) for point in points):
         own = [point for point in points if (point.kernel, point.workload.pass_) == (kernel, pass_)]
-        kernels |= {(kernel, pattern, pass_): cost for pattern, cost in _kernel(own).items()}
-    raw = Fit(fitted, kernels, {})
+        kernels |= kernel_costs(own)
     ratios: dict[str, list[float]] = {}
     for point in on_ranks(points):
-        cost = raw.modelled(point)
-        assert cost is not None
-        ratios.setdefault(point.mechanism, []).append(point.whole_s / cost.total_s)
-    return replace(raw, friction={name: median(found) for name, found in ratios.items()})
+        ratios.setdefault(point.mechanism, []).append(measured_over_modelled(point, kernels, fitted))
+    return Fit(fitted, kernels, {name: median(found) for name, found in ratios.items()})
 
 
-def checked(points: Sequence[Point], cluster: Cluster) -> list[tuple[Point, Cost]]:
-    """Every point on ranks with what a fit to all the others says of it, where they tell of its kernel."""
-    found = []
-    for point in on_ranks(points):
-        others = fit([other for other in points if other is not point], cluster)
-        cost = others.modelled(point)
-        if cost is not None:
-            found.append((point, cost))
-    return found
-
-
-def _key(point: Point) -> KernelKey:
+def key_of(point: Point) -> KernelKey:
+    """What of a fit's kernels a point is of."""
     return point.kernel, point.pattern, point.workload.pass_
 
 
-def _kernel(points: Sequence[Point]) -> dict[str, KernelCost]:
-    """By pattern. Seconds = FLOPs / the pattern's rate + calls * a constant of all; it is not below 0.
+def measured_over_modelled(point: Point, kernels: Mapping[KernelKey, KernelCost], cluster: Cluster) -> float:
+    """The whole of a point over what the model says without friction."""
+    return point.whole_s / point.predicted(kernels[key_of(point)], cluster).total_s
 
-    In relative least squares: a call of 1 ms counts as one of 100 ms.
+
+def kernel_costs(points: Sequence[Point]) -> dict[KernelKey, KernelCost]:
+    """The costs of one kernel and pass, by pattern, from its points, of which there is one at least.
+
+    Seconds = FLOPs / the pattern's rate + calls * a constant of all patterns, which is not below 0. In relative
+    least squares: a call of 1 ms counts as one of 100 ms.
     """
     patterns = list(dict.fromkeys(point.pattern for point in points))
     seconds = np.array([point.computation_s for point in points])
-    flops = np.array(
-        [[point.flops_a_rank * (point.pattern == name) for name in patterns] for point in points]
-    )
+    of_pattern = np.array([[point.pattern == name for name in patterns] for point in points])
+    flops = np.array([[point.flops_a_rank] for point in points]) * of_pattern
     calls = np.array([[float(point.calls)] for point in points])
     columns = np.hstack([flops, calls]) / seconds[:, None]
     scale = columns.max(axis=0)
@@ -82,30 +75,42 @@ def _kernel(points: Sequence[Point]) -> dict[str, KernelCost]:
         # No constant: each pattern's rate alone.
         solution[:-1] = columns[:, :-1].sum(axis=0) / np.square(columns[:, :-1]).sum(axis=0)
         solution[-1] = 0.0
+    kernel, pass_ = points[0].kernel, points[0].workload.pass_
     return {
-        name: KernelCost(1 / float(x), float(solution[-1]))
+        (kernel, name, pass_): KernelCost(1 / float(x), float(solution[-1]))
         for name, x in zip(patterns, solution, strict=False)
     }
 
 
-def _link(points: Sequence[Point], cluster: Cluster) -> Link:
-    """Latency and bandwidth inside a node, from communication alone; the cluster's own where that was not measured."""
-    inside = [
+def points_inside(points: Sequence[Point], cluster: Cluster) -> list[Point]:
+    """Those that tell of the link inside a node: they communicate, and their ranks are within one."""
+    return [
         point
-        for point in points
+        for point in on_ranks(points)
         if point.topology.world_size <= cluster.gpus_per_node and point.communication_s > 0
     ]
-    if not inside:
+
+
+def link_equations(points: Sequence[Point], cluster: Cluster) -> np.ndarray:
+    """(2, points inside a node): what a second a byte, and a second a message, come to over each's communication.
+
+    Time is linear in both constants: each alone gives its row.
+    """
+    return np.array(
+        [[_alone(point, cluster, unit) / point.communication_s for point in points] for unit in _UNITS]
+    )
+
+
+def link(equations: np.ndarray, cluster: Cluster) -> Link:
+    """Latency and bandwidth inside a node from columns of `link_equations`; without any, the cluster's own."""
+    if not equations.size:
         return cluster.inside
-    # Time is linear in both constants: each alone gives its column.
-    latency, volume = (np.array([_alone(point, cluster, link) for point in inside]) for link in _UNITS)
-    seconds = np.array([point.communication_s for point in inside])
-    per_byte, per_message = _two(volume / seconds, latency / seconds)
+    per_byte, per_message = _two(*equations)
     return Link(1 / per_byte, per_message, assumed=False)
 
 
-# One second a message and nothing a byte; one second a byte and nothing a message.
-_UNITS = (Link(float("inf"), 1.0, assumed=False), Link(1.0, 0.0, assumed=False))
+# One second a byte and nothing a message; one second a message and nothing a byte.
+_UNITS = (Link(1.0, 0.0, assumed=False), Link(float("inf"), 1.0, assumed=False))
 
 
 def _alone(point: Point, cluster: Cluster, link: Link) -> float:

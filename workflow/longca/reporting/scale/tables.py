@@ -9,7 +9,8 @@ import pyarrow as pa
 from longca.parallel.clusters import Cluster, clusters
 from longca.parallel.topology import Topology
 from longca.reporting.long import Row
-from longca.reporting.scale.fit import Fit, checked, fit
+from longca.reporting.scale.fit import Fit, fit
+from longca.reporting.scale.left_out import checked
 from longca.reporting.scale.points import Point, measured_points
 from longca.reporting.scale.projection import WORLD_SIZES, Projected, Question, project
 from longca.reporting.scale.published import CLUSTER as PUBLISHED_CLUSTER
