@@ -10,6 +10,7 @@ from longca.masks.blocks import draw_block_map
 from longca.masks.mask import draw_mask
 from longca.masks.patterns import PATTERNS
 
+RESULTS = ("out", "dq", "dk", "dv")
 PARAMETERS = {"window": 9, "global_tokens": 5, "block": 16}
 
 
@@ -97,7 +98,74 @@ def test_large_logits(logit):
 def test_rounding_costs_what_the_dtype_costs(dtype, low, high):
     q, k, v, dout = (tensor.to(dtype) for tensor in draw(2, 200, 200, 64))
     kept = torch.ones(200, 200, dtype=torch.bool).tril()
-    exact, rounded = (attend(q, k, v, dout, lambda a, b: kept[a:b], to) for to in (None, dtype))
-    for name in ("out", "dq", "dk", "dv"):
-        right = getattr(exact, name)
-        assert low < (getattr(rounded, name) - right).norm() / right.norm() < high, name
+    found = attend(q, k, v, dout, lambda a, b: kept[a:b], dtype)
+    for name in RESULTS:
+        right = getattr(found, name)
+        assert low < (getattr(found.rounded, name) - right).norm() / right.norm() < high, name
+
+
+def in_one_piece(q, k, v, dout, kept, to):
+    """Results with what a fused kernel rounds rounded, and magnitudes of the exact ones, from their definitions."""
+    q, k, v, dout = (tensor.double() for tensor in (q, k, v, dout))
+    scale = q.shape[-1] ** -0.5
+    scores = (q @ k.T * scale).masked_fill(~kept, float("-inf"))
+    most = scores.amax(-1, keepdim=True)
+    unscaled = torch.exp(scores - torch.where(most.isinf(), 0.0, most))
+    total = unscaled.sum(-1, keepdim=True)
+    p = torch.where(total > 0, unscaled / total, 0.0)
+
+    def rounded(tensor):
+        return tensor.to(to).double()
+
+    out = rounded(torch.where(total > 0, rounded(unscaled) @ v / total, 0.0))
+    dp = dout @ v.T
+    ds = rounded(p * (dp - (out * dout).sum(-1, keepdim=True))) * scale
+    sums = rounded((ds.mT @ q).sum(0)), rounded((rounded(p).mT @ dout).sum(0))
+    results = dict(zip(RESULTS, (out, rounded(ds @ k), *sums), strict=True))
+    q_size, k_size, v_size, dout_size = (tensor.square().sum(-1).mean().sqrt() for tensor in (q, k, v, dout))
+    delta = (p @ v * dout).sum(-1, keepdim=True)
+    terms = p * (dp.abs() + delta.abs() + v_size * dout.norm(dim=-1, keepdim=True) * scale) * scale
+    magnitude = {
+        "out": p.square().sum(-1).sqrt() * v_size,
+        "dq": terms.square().sum(-1).sqrt() * k_size,
+        "dk": terms.square().sum((0, 1)).sqrt() * q_size,
+        "dv": p.square().sum((0, 1)).sqrt() * dout_size,
+    }
+    return results, magnitude
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("pattern", ["causal", "full_document", "causal_sliding_window", "shared_question"])
+def test_exact_and_rounded_of_one_walk_are_those_of_separate_ones(pattern, dtype, monkeypatch):
+    monkeypatch.setitem(oracle._CHUNK_ELEMENTS, "cpu", 3 * 137 * 10)
+    wanted = {name: PARAMETERS[name] for name in PATTERNS[pattern].parameters if name in PARAMETERS}
+    documents = [60, 1, 7, 69] if PATTERNS[pattern].takes_documents else None
+    mask = draw_mask(pattern, 137, parameters=wanted, documents=documents)
+    q, k, v, dout = (tensor.to(dtype) for tensor in draw(3, 137, 137))
+    rows = kept_rows(mask, 0, torch.device("cpu"))
+    found, alone = attend(q, k, v, dout, rows, dtype), attend(q, k, v, dout, rows)
+    assert alone.rounded is None
+    for name in (*RESULTS, "lse"):
+        assert torch.equal(getattr(found, name), getattr(alone, name))
+    results, magnitude = in_one_piece(q, k, v, dout, rows(0, 137), dtype)
+    for name in RESULTS:
+        right, exact = results[name], getattr(found, name)
+        torch.testing.assert_close(getattr(found.rounded, name), right, atol=1e-12, rtol=1e-12)
+        torch.testing.assert_close(found.magnitude[name], magnitude[name], atol=1e-12, rtol=1e-12)
+        cost = (getattr(found.rounded, name) - exact).norm(dim=-1)
+        torch.testing.assert_close(cost, (right - exact).norm(dim=-1), atol=1e-12, rtol=1e-12)
+
+
+def test_rows_that_see_few_keys_go_many_at_a_time(monkeypatch):
+    monkeypatch.setitem(oracle._CHUNK_ELEMENTS, "cpu", 2 * 64 * 8)
+    q, k, *_ = draw(2, 64, 64)
+    kept = torch.zeros(64, 64, dtype=torch.bool)
+    kept[:16] = True  # nothing is left out of these
+    kept[16:32, 30:38] = True
+    kept[50, 63] = True
+    pieces = list(oracle._pieces(q, k, lambda start, stop: kept[start:stop]))
+    shapes = [(rows.start, rows.stop, columns.start, columns.stop) for rows, columns, _ in pieces]
+    assert shapes == [(0, 8, 0, 64), (8, 16, 0, 64), (16, 32, 30, 38), (48, 64, 63, 64)]
+    for rows, columns, piece in pieces:
+        assert 2 * piece.numel() <= 2 * 64 * 8 and torch.equal(piece, kept[rows, columns])
+    assert sum(int(piece.sum()) for _, _, piece in pieces) == int(kept.sum())

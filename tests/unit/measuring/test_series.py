@@ -12,6 +12,7 @@ from longca.errors import LongcaError
 from longca.files import write_atomically
 from longca.masks.blocks import draw_block_map, save_block_map
 from longca.masks.mask import draw_mask, mask_to_json
+from longca.measure import running
 from longca.measure.budget import Budget, OutOfBudgetError
 from longca.measure.compiling import compile_cases
 from longca.measure.lock import JournalLock
@@ -220,6 +221,25 @@ def test_grids_are_measured_in_their_order_and_a_series_has_records_when_its_las
         (seqlen, pass_) for seqlen in (32, 16) for pass_ in ("forward", "backward")
     ]
     assert [job["measured_cases"] for job in jobs(tmp_path)] == [2, 0, 2]
+
+
+def test_only_kernels_that_share_a_run_share_truths(tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(
+        running, "_sessions", lambda study, todo, budget, oracles: folders.append(oracles) or []
+    )
+    two = two_grids()
+    measure_series(two, tmp_path, study_series(two), None, frozenset(), QUIET)
+    one = [series for series in study_series(two) if series.kernel == "right"]
+    measure_series(two, tmp_path, one, None, frozenset(), QUIET)
+    assert folders[0] is not None and folders[1] is None
+
+
+def test_what_a_case_took_that_failed_is_preparing(tmp_path):
+    assert {record.status for record in run(tmp_path, study("raises"))} == {"crashed"}
+    (job,) = jobs(tmp_path, "raises")
+    assert 0 < job["preparing_s"] < job["wall_s"]
+    assert job["verifying_s"] == job["measuring_s"] == 0
 
 
 def test_a_long_call_is_timed_less_often_and_never_under_five_times(tmp_path):

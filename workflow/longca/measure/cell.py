@@ -98,10 +98,12 @@ class CellMeasurer:
             return Outcome(status="unsupported", reason=reason)
         if self.missing is not None:
             return Outcome(status="missing", reason=self.missing)
+        start = time.monotonic()
         try:
             return self._measure(case, request) if request.repetitions else self._compile(case, request)
         except Exception as error:  # whatever a library raises is the outcome of this case
-            outcome = outcome_of(error)
+            # Most say no, or run out of memory, while they are prepared.
+            outcome = outcome_of(error).model_copy(update={"prepared_for_s": time.monotonic() - start})
         # Here the error is gone, and with it what it held.
         if outcome.status == "out_of_memory":
             self._cell = None
@@ -129,6 +131,8 @@ class CellMeasurer:
         common: dict[str, Any] = {
             "relative_error": cell.verdict.relative_error,
             "backend": cell.prepared.backend,
+            "prepared_for_s": prepared_for_s,
+            "verified_for_s": verified_for_s,
         }
         if cell.verdict.wrong:
             return Outcome(status="wrong", reason=cell.verdict.wrong, **common)
@@ -141,12 +145,10 @@ class CellMeasurer:
         timed_for_s = time.monotonic() - start
         start_of_check = time.monotonic()
         again = cell.verifier.check(cell.prepared, gradients=case.pass_ == "backward")
-        verified_for_s += time.monotonic() - start_of_check
         common |= {
             "timed_from": start,
             "timed_for_s": timed_for_s,
-            "prepared_for_s": prepared_for_s,
-            "verified_for_s": verified_for_s,
+            "verified_for_s": verified_for_s + time.monotonic() - start_of_check,
         }
         if again.wrong:
             common["relative_error"] = again.relative_error

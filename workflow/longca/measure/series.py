@@ -28,8 +28,9 @@ from longca.study.model import Study
 class Job:
     """How a run of `longca measure` on one series spent its time: a line of jobs/<series>.jsonl.
 
-    importing_s: waiting for workers to start; preparing_s: preparing and compiling; verifying_s: the oracle and what is
-    compared with it; measuring_s: warming up, timing, weighing memory; control_s: measuring the run's control.
+    importing_s: waiting for workers to start; preparing_s: preparing and compiling, and cases that failed; verifying_s:
+    the oracle and what is compared with it; measuring_s: warming up, timing, weighing memory; control_s: measuring the
+    run's control.
     """
 
     series: str

@@ -1,6 +1,6 @@
 """Does a kernel compute this very case? Its results on one KV group beside the float64 oracle, within an error budget.
 
-The budget is what the case's dtype itself costs: the oracle run once more with its probabilities, score gradients and
+The budget is what the case's dtype itself costs: the oracle once more with its probabilities, score gradients and
 results rounded to that dtype, as every fused kernel rounds them. A kernel may err a small multiple of that, over all
 rows and in each row; a mask one column off errs far more.
 """
@@ -77,13 +77,16 @@ class Verifier:
 
     def _compare(self, name: str, result: torch.Tensor) -> tuple[float | None, str | None]:
         """Relative error of a tensor, and the complaint over the budget. A result that is not finite has no error."""
-        exact, cost, magnitude = self.truth.exact[name], self.truth.cost[name], self.truth.magnitude[name]
+        truth = self.truth
+        exact, size, cost, magnitude = (
+            part[name] for part in (truth.exact, truth.size, truth.cost, truth.magnitude)
+        )
         if result.shape != exact.shape:
             return None, f"has shape {tuple(result.shape)}, right: {tuple(exact.shape)}"
         result = result.double()
         if not result.isfinite().all():
             return None, "is not finite"
-        error, size = (tensor.norm(dim=-1) for tensor in (result - exact, exact))
+        error = (result - exact).norm(dim=-1)
         summation = _SUMMATION * (_rms(size) + _rms(magnitude))
         reference = _rms(size) if _rms(size) > summation else max(_rms(magnitude), sys.float_info.min)
         relative = _rms(error) / reference
