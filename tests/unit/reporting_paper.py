@@ -1,11 +1,12 @@
 """Tables and figures of the paper's whole grid from synthetic records: seconds and the most memory they took."""
 
 import json
-import resource
+import os
+import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,8 @@ from reporting_records import write_records
 from longca.cases import Case
 from longca.files import write_atomically
 from longca.masks.mask import draw_mask, mask_to_json
-from longca.reporting.figures.drawing import write_figure
 from longca.reporting.names import figure_names, pictured_masks, table_names
-from longca.reporting.tables import write_table
 from longca.study.loading import read_study
-from longca.study.model import Study
 
 DEVICE = {"device": "NVIDIA H200", "compute_capability": "9.0", "torch": "2.11.0"}
 
@@ -41,35 +39,48 @@ def told(case: Case) -> dict[str, Any]:
         "computation_ms": 0.8 * milliseconds,
         "imbalance": 1.0,
     }
-    own = of_ranks if case.family == "context_parallel" else {}
-    return {"milliseconds": milliseconds, "environment": DEVICE, **own}
+    kept = case.density_nominal or 0.25
+    return {
+        "milliseconds": milliseconds,
+        "area": kept * case.seqlen**2,
+        "density": kept,
+        "environment": DEVICE,
+        **(of_ranks if case.family == "context_parallel" else {}),
+    }
 
 
-def made(names: list[str], make: Any, study: Study) -> tuple[float, int]:
-    """Make some of a study's tables or figures; the CPU seconds and the most bytes that this process took."""
-    for name in names:
-        make(study, name)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+def make(commands: Iterable[list[str]]) -> tuple[float, int]:
+    """Run commands, one after the other, until none is left; their CPU seconds, and the most bytes that one took."""
+    seconds, peak = 0.0, 0
+    for command in commands:
+        process = subprocess.Popen([sys.executable, "-m", "longca", *command])
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"longca {' '.join(command)}: exit code {process.returncode}")
+        seconds += used.ru_utime + used.ru_stime
+        peak = max(peak, used.ru_maxrss * 1024)
+    return seconds, peak
 
 
 def main(config: str) -> None:
-    """Print {"seconds", "bytes"} of the tables and figures of a config's study, made by two processes at once.
+    """Print {"seconds", "wall_seconds", "bytes"} of what the rules run for a study: a command a table, then a figure.
 
-    Seconds are the CPU time of the slower process: what they take on two cores that nobody else uses.
+    Two run at once. Seconds are the CPU time of the slower of the two: what all takes on two cores that nobody else
+    uses. Bytes are the most that both took, added.
     """
     study = read_study(Path(config))
     write_records(study, told)
     for file in pictured_masks(study):
         write_atomically(file, mask_to_json(draw_mask(file.parts[-3], int(file.parts[-2]))))
-    seconds, peak = 0.0, 0
-    for names, make in ((table_names(study), write_table), (figure_names(study), write_figure)):
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-            halves = [list(names[::2]), list(names[1::2])]
-            used = list(pool.map(partial(made, make=make, study=study), halves))
+    began, seconds, peak = time.monotonic(), 0.0, 0
+    for what, names in (("tables", table_names(study)), ("figures", figure_names(study))):
+        left = iter([[what, name, "--study", config] for name in names])
+        with ThreadPoolExecutor(2) as pool:
+            used = list(pool.map(make, [left, left]))
         seconds += max(cpu for cpu, _ in used)
         peak = max(peak, sum(most for _, most in used))
-    print(json.dumps({"seconds": seconds, "bytes": peak}))
+    print(json.dumps({"seconds": seconds, "wall_seconds": time.monotonic() - began, "bytes": peak}))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from longca.masks.mask import draw_mask, mask_to_json
 from longca.masks.slices import TYPES, Slice, row_bounds
 from longca.measure.ceilings import Ceilings, keep_ceilings
 from longca.reporting.figures.drawing import DRAWN_BY, draw, write_figure
+from longca.reporting.figures.javascript import kept_javascript, vega_javascript
 from longca.reporting.figures.masks import polygon
 from longca.reporting.figures.print_form import printed
 from longca.reporting.figures.theme import PALETTE, kernel_scales
@@ -286,3 +287,10 @@ def test_the_spread_is_of_single_calls_around_their_own_median() -> None:
     write_records(study, lambda case: {"samples_ms": samples[case.seqlen]})
     (row,) = values(draw(tabled(study), "sample_spread"))
     assert (row["cases"], row["calls"], row["p50"], row["largest"]) == (2, 6, 0.0, 50.0)
+
+
+def test_the_script_of_pages_is_bundled_once_for_all_studies(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = kept_javascript(Path("results"))
+    assert "vegaEmbed" in first and first == vega_javascript()
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: pytest.fail("bundled again"))
+    assert kept_javascript(Path("results")) == first

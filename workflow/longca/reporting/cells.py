@@ -54,7 +54,7 @@ class Cell:
         """How many samples came to each status."""
         return count([row["status"] for row in self.rows])
 
-    @property
+    @cached_property
     def ok(self) -> bool:
         """Whether every sample was measured and verified."""
         return set(self.counts) == {"ok"}

@@ -7,7 +7,8 @@ import jinja2
 from markupsafe import Markup
 
 from longca.files import write_atomically
-from longca.reporting.figures.drawing import templates, vega_javascript
+from longca.reporting.figures.drawing import templates
+from longca.reporting.figures.javascript import kept_javascript
 from longca.reporting.figures.theme import STATUS_COLOURS
 from longca.reporting.long import read_rows
 from longca.reporting.names import results_of, table_file, table_names
@@ -33,7 +34,7 @@ def write_report(study: Study, config: Path) -> Path:
         statuses=statuses(data),
         colours=STATUS_COLOURS,
         parts=[shown for part in PARTS if (shown := _shown(part, data, environment))],
-        vega=vega_javascript(),
+        vega=kept_javascript(results_of(study).parent),
     )
     target = results_of(study) / "report.html"
     write_atomically(target, page)

@@ -11,7 +11,8 @@ from longca.reporting.compare.cells import Cell
 from longca.reporting.compare.figure import TITLE, figure_text
 from longca.reporting.compare.sides import Side
 from longca.reporting.compare.tables import csv_text, sections
-from longca.reporting.figures.drawing import templates, vega_javascript
+from longca.reporting.figures.drawing import templates
+from longca.reporting.figures.javascript import vega_javascript
 from longca.reporting.figures.theme import DARK
 from longca.reporting.markdown import markdown
 

@@ -3,6 +3,7 @@
 import json
 import textwrap
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import altair as alt
@@ -14,12 +15,17 @@ from longca.reporting.words import plain
 MIB = 2**20
 
 
-def cell_values(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """One row a cell: its place, numbers where it is ok, words where it is not, and what a tooltip says."""
-    varying = varying_settings(cells)
+def cell_values(cells: Sequence[Cell], chosen: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """One row a cell: its place, numbers where it is ok, words where it is not, and what a tooltip says.
+
+    Settings that are `chosen` from a menu are columns of their own, others that vary stand in the panel's title.
+    """
+    varying = [name for name in varying_settings(cells) if name not in chosen]
     several = len({cell.place.dataset for cell in cells}) > 1
     return [
-        _values(cell) | {"subject": subject(cell.place, several), "panel": panel_title(cell.place, varying)}
+        {name: getattr(cell.place, name) for name in chosen}
+        | _values(cell)
+        | {"subject": subject(cell.place, several), "panel": panel_title(cell.place, varying)}
         for cell in cells
     ]
 
@@ -41,6 +47,7 @@ def takes_documents(place: Place) -> bool:
     return place.pattern in PATTERNS and PATTERNS[place.pattern].takes_documents
 
 
+@cache
 def in_lines(*texts: str, width: int = 26) -> str:
     """Texts one below the other, each broken to `width` characters: what a narrow panel's title has room for."""
     return "\n".join(line for text in texts for line in textwrap.wrap(text, width, break_on_hyphens=False))

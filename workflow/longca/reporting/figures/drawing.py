@@ -6,7 +6,6 @@ from typing import Any
 
 import altair as alt
 import jinja2
-import vl_convert
 
 from longca.errors import LongcaError
 from longca.files import write_atomically
@@ -18,6 +17,7 @@ from longca.reporting.figures.density import (
     speedup_over_density,
     throughput_over_density,
 )
+from longca.reporting.figures.javascript import kept_javascript
 from longca.reporting.figures.lines import over_length, peak_memory
 from longca.reporting.figures.masks import masks
 from longca.reporting.figures.print_form import WIDTHS_PT, printed
@@ -57,7 +57,7 @@ def write_figure(study: Study, name: str) -> None:
     text = figure_text(study, name)
     write_atomically(figure_file(study, name, "json"), text)
     spec = json.loads(text)
-    write_atomically(figure_file(study, name, "html"), _page(spec))
+    write_atomically(figure_file(study, name, "html"), _page(study, spec))
     for form, width_pt in WIDTHS_PT.items():
         svg, pdf = printed(spec, width_pt)
         write_atomically(figure_file(study, name, f"{form}svg"), svg)
@@ -131,11 +131,7 @@ def templates() -> jinja2.Environment:
     )
 
 
-def vega_javascript() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, out of the package: nothing is fetched."""
-    return vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
-
-
-def _page(spec: dict[str, Any]) -> str:
+def _page(study: Study, spec: dict[str, Any]) -> str:
     page = templates().get_template("figure.html.j2")
-    return page.render(title=spec["title"]["text"], spec=packed(spec), dark=DARK, vega=vega_javascript())
+    vega = kept_javascript(results_of(study).parent)
+    return page.render(title=spec["title"]["text"], spec=packed(spec), dark=DARK, vega=vega)

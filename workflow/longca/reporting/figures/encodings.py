@@ -48,6 +48,7 @@ def tooltips(values: Sequence[dict[str, Any]]) -> list[alt.Tooltip]:
         "block": "block (tokens)",
         "density": "density",
         "panel": "pass",
+        "heads": "heads",
         "status": "status",
         "reason": "reason",
         "tflops": "TFLOP/s",
@@ -60,7 +61,8 @@ def tooltips(values: Sequence[dict[str, Any]]) -> list[alt.Tooltip]:
         "flags": "flags",
         "machine": "measured on",
     }
-    texts = ("kernel", "pattern", "dataset", "panel", "status", "reason", "backend", "flags", "machine")
+    places = ("kernel", "pattern", "dataset", "panel", "heads")
+    texts = (*places, "status", "reason", "backend", "flags", "machine")
     return [
         alt.Tooltip(name, type="nominal" if name in texts else "quantitative", title=title)
         for name, title in said.items()

@@ -7,6 +7,8 @@ from typing import Any
 
 import vl_convert
 
+from longca.reporting.figures.menus import without_menus
+
 # Widths in points: the text of a one-column page (6.5 in), and one column of a two-column page (3.33 in).
 WIDTHS_PT = {"": 468, "column.": 240}
 
@@ -22,10 +24,12 @@ _WAITS_FOR_A_POINTER = ("tooltip", "params", "aria")
 def printed(spec: dict[str, Any], width_pt: float) -> tuple[str, bytes]:
     """The figure as SVG and as PDF, `width_pt` points wide.
 
-    The title is left out: a paper has its caption. What the figure is of stays, above it.
+    The title is left out: a paper has its caption. What the figure is of stays, above it. Of what a menu chooses
+    from, the choice it opens with is shown, and said there.
     """
-    still = _still(spec)
-    still["title"] = _settings_line(spec)
+    shown, choices = without_menus(spec)
+    still = _still(shown)
+    still["title"] = _settings_lines(spec, choices)
     still["config"] = _larger(still["config"]) | {"aria": False}
     _fit(still, width_pt / _POINTS_PER_PIXEL)
     drawn = vl_convert.vegalite_to_svg(json.dumps(still))
@@ -63,10 +67,10 @@ def _is_pick(encoding: Any) -> bool:
     return isinstance(encoding, dict) and "param" in (encoding.get("condition") or {})
 
 
-def _settings_line(spec: dict[str, Any]) -> dict[str, Any]:
+def _settings_lines(spec: dict[str, Any], choices: str) -> dict[str, Any]:
     said = spec["title"].get("subtitle") or [""]
     return {
-        "text": said[0],
+        "text": [choices, said[0]] if choices else said[0],
         "fontSize": 11 * _TEXT_SCALE,
         "fontWeight": "normal",
         "color": "#555555",

@@ -4,7 +4,12 @@ function drawFigure(selector, spec, dark) {
   const darkness = matchMedia("(prefers-color-scheme: dark)");
   const rows = Object.entries(spec.datasets).map(([name, packed]) => [name, unpacked(packed)]);
   const whole = { ...spec, datasets: Object.fromEntries(rows) };
-  const draw = () => embed(place, darkness.matches ? onDark(whole, dark) : whole).catch(console.error);
+  const menus = document.createElement("div");
+  menus.className = "menus";
+  place.before(menus);
+  let shown;
+  const draw = () => embed(place, menus, asChosen(darkness.matches ? onDark(whole, dark) : whole, shown))
+    .then(({ view }) => { shown = view; }).catch(console.error);
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();
@@ -13,15 +18,23 @@ function drawFigure(selector, spec, dark) {
   }, { rootMargin: "1000px" }).observe(place);
 }
 
-// Without its title, which stands above it as text; as many panels side by side as there is room for. No link out,
-// pictures can be saved.
-function embed(place, spec) {
+// A figure drawn again keeps what was chosen from its menus.
+function asChosen(spec, view) {
+  if (!view || !spec.params) return spec;
+  const params = spec.params.map((param) => param.bind?.input ? { ...param, value: view.signal(param.name) } : param);
+  return { ...spec, params };
+}
+
+// Without its title, which stands above it as text; its menus above it, out of what scrolls; as many panels side by
+// side as there is room for. No link out, pictures can be saved.
+function embed(place, menus, spec) {
   const config = { ...spec.config };
   config.legend = { columns: Math.max(2, Math.floor(place.clientWidth / 130)), ...config.legend };
   const { title, ...untitled } = spec;
   const columns = columnsFor(spec, place.clientWidth);
   const actions = { export: true, source: false, compiled: false, editor: false };
-  return vegaEmbed(place, { ...untitled, columns, config }, { actions, renderer: "svg" });
+  menus.replaceChildren();
+  return vegaEmbed(place, { ...untitled, columns, config }, { actions, bind: menus, renderer: "svg" });
 }
 
 // The figure for a dark screen: the dark theme laid over its own, and dark colours of its scales made lighter.

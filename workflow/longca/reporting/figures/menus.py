@@ -1,0 +1,98 @@
+"""Menus: where a grid has more panels than a reader can look over, a figure shows one of a setting's choices at a time.
+
+On its page the others are chosen from a menu; on paper stands the choice it opens with, and says so.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from longca.reporting.cells import Cell
+
+# Panels that a page of paper has room for: four beside each other, six below.
+MOST_PANELS = 24
+_SAID = {
+    "seqlen": "length",
+    "heads": "heads",
+    "head_dim": "head dimension",
+    "dtype": "dtype",
+    "device": "device",
+}
+_UNITS = {"seqlen": " tokens"}
+_SHOWN = "shown_"
+
+
+@dataclass(frozen=True)
+class Menu:
+    """A field of a figure's rows of which one choice is shown at a time; `first` is the one it opens with."""
+
+    field: str
+    choices: tuple[Any, ...]
+    first: Any
+
+
+def chosen_settings(
+    cells: Sequence[Cell], settings: Sequence[str], panel: Callable[[Cell], Any]
+) -> list[str]:
+    """Of `settings`, fields of a place that each have a panel a choice, those to choose from a menu: as few as need be.
+
+    `panel` is what else tells panels apart. The setting with the most choices comes first.
+    """
+    choices = {name: len({getattr(cell.place, name) for cell in cells}) for name in settings}
+    left = sorted((name for name in settings if choices[name] > 1), key=lambda name: -choices[name])
+    chosen: list[str] = []
+    while left and len({(panel(c), *(getattr(c.place, name) for name in left)) for c in cells}) > MOST_PANELS:
+        chosen.append(left.pop(0))
+    return chosen
+
+
+def menus_of(values: Sequence[dict[str, Any]], fields: Sequence[str], number: str) -> list[Menu]:
+    """The menus of these fields of the rows. Each opens with the choice that has `number` in most rows.
+
+    Of lengths that have it in as many, with the longest; else with the first in the grid.
+    """
+    return [_menu(values, field, number) for field in fields]
+
+
+def with_menus(chart: alt.FacetChart, menus: Sequence[Menu]) -> alt.FacetChart:
+    """The chart with only the rows that its menus choose."""
+    for menu in menus:
+        options = list(menu.choices)
+        labels = [f"{choice}{_UNITS.get(menu.field, '')}" for choice in options]
+        select = alt.binding_select(options=options, labels=labels, name=_SAID[menu.field])
+        chart = chart.transform_filter(f"datum.{menu.field} == {_SHOWN}{menu.field}")
+        chart.params = [
+            *chart.params,
+            alt.param(name=f"{_SHOWN}{menu.field}", value=menu.first, bind=select).param,
+        ]
+    return chart
+
+
+def without_menus(spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """A specification that shows for good what its menus open with, and what that is in words; empty without menus."""
+    menus = [param for param in spec.get("params", ()) if param["name"].startswith(_SHOWN)]
+    if not menus:
+        return spec, ""
+    first = {menu["name"].removeprefix(_SHOWN): menu["value"] for menu in menus}
+    datasets = {
+        name: [row for row in rows if all(row[field] == value for field, value in first.items())]
+        for name, rows in spec["datasets"].items()
+    }
+    still = {name: part for name, part in spec.items() if name != "transform"} | {"datasets": datasets}
+    return still, ", ".join(map(_in_words, menus))
+
+
+def _menu(values: Sequence[dict[str, Any]], field: str, number: str) -> Menu:
+    counts: dict[Any, int] = {}
+    for row in values:
+        counts[row[field]] = counts.get(row[field], 0) + (number in row)
+    order = sorted(counts, reverse=True) if field == "seqlen" else list(counts)
+    return Menu(field, tuple(counts), max(order, key=lambda choice: counts[choice]))
+
+
+def _in_words(menu: dict[str, Any]) -> str:
+    bind = menu["bind"]
+    label = bind["labels"][bind["options"].index(menu["value"])]
+    return f"{bind['name']} {label} (one of {len(bind['options'])})"
