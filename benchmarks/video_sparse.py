@@ -1,15 +1,16 @@
-"""Times our Video Sparse Attention against fastvideo-kernel's forms and segments, and its launches against each other.
+"""Times both forms of our Video Sparse Attention, fastvideo-kernel's and segments, and launches of the Triton form.
 
 python benchmarks/video_sparse.py --seqlen 8192 --density 0.26 [--kv-heads 8] [--launches] [--out figures.json]
 
 Needs a GPU. Peers take turns in one process and are measured as `benchmarks/segments.py` does, all on lists made
-beforehand; the ratio in brackets is a peer's time over that of the first one. With `--launches` the peers are our
-kernels with one kernel's launch replaced. fastvideo-kernel takes equal head counts only.
+beforehand; the ratio in brackets is a peer's time over that of the first one, our Triton form. With `--launches` the
+peers are that form with one kernel's launch replaced. fastvideo-kernel takes equal head counts only.
 """
 
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -25,8 +26,8 @@ from longca.ops.video_sparse.plan import TABLE, Launch, Launches, heads_a_progra
 BLOCK = 64
 
 
-def vsa_triton(block_map: BlockMap, x: Inputs, launches: Launches | None = None) -> Peer:
-    plan = video_sparse.plan(block_map, x.q.shape[0], x.q.shape[2], x.q.device, launches)
+def ours(block_map: BlockMap, x: Inputs, form: str, launches: Launches | None = None) -> Peer:
+    plan = video_sparse.plan(block_map, x.q.shape[0], x.q.shape[2], x.q.device, form, launches)
     out, lse = video_sparse.forward(x.q, x.k, x.v, plan)
 
     def backward() -> tuple[torch.Tensor, ...]:
@@ -90,7 +91,8 @@ def fastvideo_thunderkittens(block_map: BlockMap, x: Inputs) -> Peer:
 
 
 PEERS: dict[str, Callable[[BlockMap, Inputs], Peer]] = {
-    "vsa_triton": vsa_triton,
+    "vsa_triton": partial(ours, form="triton"),
+    "vsa_gluon": partial(ours, form="gluon"),
     "fastvideo_triton": fastvideo_triton,
     "fastvideo_thunderkittens": fastvideo_thunderkittens,
     "segments": segments_peer,
@@ -107,10 +109,7 @@ def launch_peers(head_dim: int, group: int) -> dict[str, Callable[[BlockMap, Inp
             if launch != getattr(chosen, kernel):
                 name = f"{kernel} {launch.stages} stages {launch.warps} warps"
                 variants[name] = replace(chosen, **{kernel: launch})
-    return {
-        name: lambda m, x, launches=launches: vsa_triton(m, x, launches)
-        for name, launches in variants.items()
-    }
+    return {name: partial(ours, form="triton", launches=launches) for name, launches in variants.items()}
 
 
 def measure(
@@ -132,7 +131,7 @@ def measure(
     for name, make in peers.items():
         try:
             ready[name] = make(block_map, x)
-        except (ImportError, RuntimeError) as error:
+        except (ImportError, RuntimeError, ValueError) as error:
             row["left_out"][name] = f"{type(error).__name__}: {error}"[:300]
     base = next(iter(ready.values())).gradients
     row["difference"] = {name: difference(peer.gradients, base) for name, peer in ready.items()}
@@ -155,7 +154,7 @@ def main(
     passes: Annotated[int, typer.Option(help="Passes.")] = 3,
     out: Annotated[Path | None, typer.Option(help="Also write the rows here, as JSON.")] = None,
 ) -> None:
-    """Print TFLOP/s of each peer, lowest and highest pass, and its time over ours."""
+    """Print TFLOP/s of each peer, lowest and highest pass, and its time over the first one's."""
     peers = PEERS
     if launches:
         peers = launch_peers(head_dim, q_heads // kv_heads)

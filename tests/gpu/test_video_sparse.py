@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -33,28 +34,26 @@ def draw(heads, rows, dim, dtype, seed):
     return torch.randn(heads, rows, dim, device="cuda", generator=generator).to(dtype)
 
 
-def run(block_map, q_heads, dim, dtype):
+def run(block_map, q_heads, dim, dtype, form=None):
     seqlen, kv_heads = block_map.seqlen, block_map.kv_heads
     q, dout = draw(q_heads, seqlen, dim, dtype, 1), draw(q_heads, seqlen, dim, dtype, 2)
     k, v = draw(kv_heads, seqlen, dim, dtype, 3), draw(kv_heads, seqlen, dim, dtype, 4)
-    plan = video_sparse.plan(block_map, q_heads, dim, q.device)
+    plan = video_sparse.plan(block_map, q_heads, dim, q.device, form)
     out, lse = video_sparse.forward(q, k, v, plan)
     return (q, k, v, dout), out, lse, video_sparse.backward(q, k, v, out, lse, dout, plan)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(
-    ("seqlen", "density"), [(1, 1.0), (64, 1.0), (137, 1.0), (1024, 0.25), (1025, 0.3), (2000, 0.5)]
-)
-@pytest.mark.parametrize("holes", [False, True])
-def test_agrees_with_float64(shape, seqlen, density, holes):
-    q_heads, kv_heads, dim, dtype = shape
-    block_map = draw_block_map("uniform_block", seqlen, 64, density, kv_heads)
-    if holes:  # a row of blocks and a column of blocks that keep nothing
-        cut = block_map.kept.copy()
-        cut[0, 0, :], cut[-1, :, -1] = False, False
-        block_map = replace(block_map, kept=cut)
-    inputs, out, lse, gradients = run(block_map, q_heads, dim, dtype)
+def cut_out(block_map):
+    """The map without its first head's first row of blocks and its last head's last column."""
+    cut = block_map.kept.copy()
+    cut[0, 0, :], cut[-1, :, -1] = False, False
+    return replace(block_map, kept=cut)
+
+
+def compare(block_map, q_heads, dim, dtype, form):
+    """Both passes against float64; rows and keys that keep nothing are exact."""
+    seqlen, kv_heads = block_map.seqlen, block_map.kv_heads
+    inputs, out, lse, gradients = run(block_map, q_heads, dim, dtype, form)
     by_head = torch.stack([kept(block_map.slices(head), seqlen, seqlen) for head in range(kv_heads)]).cuda()
     want = dense(*inputs, by_head.repeat_interleave(q_heads // kv_heads, 0))
     empty, unseen = want[1].isinf(), ~by_head.any(1)
@@ -65,6 +64,41 @@ def test_agrees_with_float64(shape, seqlen, density, holes):
     assert torch.where(empty, 0.0, lse - want[1]).abs().max() < 1e-3
     assert (out[empty] == 0).all() and (gradients[0][empty] == 0).all()
     assert (gradients[1][unseen] == 0).all() and (gradients[2][unseen] == 0).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("seqlen", "density"), [(1, 1.0), (64, 1.0), (137, 1.0), (1024, 0.25), (1025, 0.3), (2000, 0.5)]
+)
+@pytest.mark.parametrize("holes", [False, True])
+def test_triton_agrees_with_float64(shape, seqlen, density, holes):
+    q_heads, kv_heads, dim, dtype = shape
+    block_map = draw_block_map("uniform_block", seqlen, 64, density, kv_heads)
+    compare(cut_out(block_map) if holes else block_map, q_heads, dim, dtype, "triton")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("group", [1, 4, 8])
+@pytest.mark.parametrize("seqlen", [64, 192, 1024])
+@pytest.mark.parametrize("density", [0.25, 1.0])
+@pytest.mark.parametrize("holes", [False, True])
+def test_gluon_agrees_with_float64(dtype, group, seqlen, density, holes):
+    block_map = draw_block_map("uniform_block", seqlen, 64, density, 2)
+    compare(cut_out(block_map) if holes else block_map, 2 * group, 128, dtype, "gluon")
+
+
+def test_gluon_takes_lists_of_every_length():
+    # rows of 0 to 15 blocks: more and fewer than the steps of copies in flight, odd and even
+    drawn = draw_block_map("uniform_block", 1024, 64, 1.0, 2)
+    kept_blocks = drawn.kept & (np.arange(16) < np.arange(16)[:, None])
+    compare(replace(drawn, kept=kept_blocks), 8, 128, torch.bfloat16, "gluon")
+
+
+def test_hopper_takes_the_gluon_form():
+    block_map = draw_block_map("uniform_block", 1024, 64, 0.25, 2)
+    hopper = torch.cuda.get_device_capability() == (9, 0)
+    form = video_sparse.plan(block_map, 8, 128, torch.device("cuda")).form
+    assert form == ("gluon" if hopper else "triton")
 
 
 def test_gradients_repeat_bit_for_bit():

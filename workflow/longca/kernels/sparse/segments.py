@@ -1,8 +1,8 @@
 """Our own operator on block maps: each KV head's kept blocks are slices, and slices are segments.
 
 Given runs of kept blocks. Its tiles cover two rows of blocks of 64 and compute what either keeps. Where that
-is much more than the map keeps, on a GPU, it takes the list kernels of `vsa_triton`; `backend` says which
-ran.
+is much more than the map keeps, on a GPU, it takes lists of kept blocks: the kernels of `vsa_triton`, on Hopper at
+head_dim 128 and whole blocks with a forward of its own in Gluon. `backend` says which ran.
 """
 
 from typing import TYPE_CHECKING
@@ -34,7 +34,10 @@ def prepare(case: Case, mask: BlockMap, tensors: Tensors) -> Prepared:
     if tensors.q.device.type == "cuda" and _has_lists(case, mask) and kept_of_pairs(mask) < LISTS_SPEED:
         lists = video_sparse.plan(mask, *shape, tensors.q.device)
         return prepared(
-            lambda q, k, v: video_sparse.attention(q, k, v, lists), tensors, "hsd", "triton, block lists"
+            lambda q, k, v: video_sparse.attention(q, k, v, lists),
+            tensors,
+            "hsd",
+            f"{lists.form}, block lists",
         )
     planned = lower_map(mask, *shape, tensors.q.dtype, tensors.q.device)
     return prepared(

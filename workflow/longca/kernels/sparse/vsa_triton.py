@@ -12,7 +12,7 @@ def prepare(case: Case, mask: BlockMap, tensors: Tensors) -> Prepared:
     """Lists of kept blocks in both orientations; the backend names how many query heads a program takes."""
     from longca.ops.video_sparse import attention, plan
 
-    planned = plan(mask, case.q_heads, case.head_dim, tensors.q.device)
+    planned = plan(mask, case.q_heads, case.head_dim, tensors.q.device, "triton")
     backend = f"triton, block lists, {planned.pack} query head{'s' * (planned.pack > 1)} a program"
     return prepared(lambda q, k, v: attention(q, k, v, planned), tensors, "hsd", backend)
 

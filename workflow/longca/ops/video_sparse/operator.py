@@ -7,12 +7,11 @@ import torch
 from torch.autograd.function import once_differentiable
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from longca.ops.video_sparse import gluon_form
 from longca.ops.video_sparse.forward_kernel import forward_kernel
 from longca.ops.video_sparse.keys_kernel import keys_kernel
 from longca.ops.video_sparse.plan import Launch, Plan
 from longca.ops.video_sparse.queries_kernel import queries_kernel
-
-LOG2_E = 1.4426950408889634
 
 
 def forward(
@@ -28,9 +27,12 @@ def forward(
     out = torch.empty_like(q)
     lse = torch.empty(q.shape[:2], device=q.device, dtype=torch.float32)
     with _on(plan.device):
+        if plan.form == "gluon":
+            gluon_form.forward(q, k, v, out, lse, plan)
+            return out, lse
         forward_kernel[_by_rows(plan)](
             _boxes(q, plan, plan.pack), _boxes(k, plan), _boxes(v, plan), _boxes(out, plan, plan.pack), lse,
-            *_rows(plan), plan.scale * LOG2_E, **_row_switches(plan, plan.launches.forward),
+            *_rows(plan), plan.scale2, **_row_switches(plan, plan.launches.forward),
         )  # fmt: skip
     return out, lse
 
@@ -52,13 +54,13 @@ def backward(
         queries_kernel[_by_rows(plan)](
             _boxes(q, plan, plan.pack), _boxes(k, plan), _boxes(v, plan), _boxes(out, plan, plan.pack),
             _boxes(dout, plan, plan.pack), _boxes(dq, plan, plan.pack), starts, deltas, lse, *_rows(plan), plan.scale,
-            plan.scale * LOG2_E, **_row_switches(plan, plan.launches.queries),
+            plan.scale2, **_row_switches(plan, plan.launches.queries),
         )  # fmt: skip
         columns, launch = plan.columns, plan.launches.keys
         keys_kernel[(columns.counts.shape[1], plan.kv_heads)](
             _boxes(q, plan), _boxes(k, plan), _boxes(v, plan), _boxes(dout, plan), _boxes(dk, plan), _boxes(dv, plan),
             starts, deltas, columns.counts, columns.lists, columns.lists.shape[2], plan.seqlen, plan.scale,
-            plan.scale * LOG2_E, **_switches(plan, launch),
+            plan.scale2, **_switches(plan, launch),
         )  # fmt: skip
     return dq, dk, dv
 

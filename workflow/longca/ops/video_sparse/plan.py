@@ -1,4 +1,4 @@
-"""What a block map is prepared into for given shapes."""
+"""What a block map is prepared into for given shapes, and which form of the forward serves them."""
 
 from dataclasses import dataclass
 
@@ -8,6 +8,8 @@ from longca.masks.blocks import BlockMap
 from longca.masks.views.block_lists import block_lists
 
 BLOCK = 64
+FORMS = ("triton", "gluon")
+LOG2_E = 1.4426950408889634
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Lists:
 class Plan:
     """A block map ready for tensors of these shapes. rows: for each block of queries its keys; columns: the transpose.
 
-    pack: query heads that one program of the forward and of dQ takes together.
+    form: of the forward, triton or gluon; the backward is Triton's. pack: query heads that one program of the Triton
+    forward and of dQ takes together.
     """
 
     seqlen: int
@@ -59,6 +62,7 @@ class Plan:
     device: torch.device
     rows: Lists
     columns: Lists
+    form: str
     pack: int
     launches: Launches
 
@@ -72,24 +76,56 @@ class Plan:
         """What multiplies the scores before the softmax."""
         return self.head_dim**-0.5
 
+    @property
+    def scale2(self) -> float:
+        """What makes of scores the exponents of 2."""
+        return self.scale * LOG2_E
+
 
 def heads_a_program(group: int, head_dim: int) -> int:
     """Two of an even group share their lists and so their reads. At head_dim 128 that was slower on an H200: one."""
     return 2 if group % 2 == 0 and head_dim < 128 else 1
 
 
+def gluon_serves(block_map: BlockMap, head_dim: int) -> bool:
+    """Its tiles are 64 rows of 128 numbers, and nothing masks the rows past the last block's end."""
+    return block_map.block == BLOCK and block_map.seqlen % BLOCK == 0 and head_dim == 128
+
+
+def choose_form(block_map: BlockMap, head_dim: int, device: torch.device) -> str:
+    """gluon on Hopper for what it serves, else triton."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return "triton"
+    hopper = torch.cuda.get_device_capability(device) == (9, 0)
+    return "gluon" if hopper and gluon_serves(block_map, head_dim) else "triton"
+
+
 def plan(
-    block_map: BlockMap, q_heads: int, head_dim: int, device: torch.device, launches: Launches | None = None
+    block_map: BlockMap,
+    q_heads: int,
+    head_dim: int,
+    device: torch.device,
+    form: str | None = None,
+    launches: Launches | None = None,
 ) -> Plan:
     """Makes both orientations of the map's lists on the device.
 
-    launches: by head_dim and group when None. Raises ValueError for blocks of several sizes, for heads that do not
-    divide, and on a GPU for blocks of another size than 64 and a head_dim without an entry in the table.
+    form: of the forward, one of FORMS; by shape and device when None. launches: of the Triton kernels; by head_dim and
+    group when None. Raises ValueError for blocks of several sizes, for heads that do not divide, for a form that cannot
+    serve, and on a GPU for blocks of another size than 64 and a head_dim without an entry in the table.
     """
     if q_heads % block_map.kv_heads:
         raise ValueError(f"q_heads {q_heads} is no multiple of kv_heads {block_map.kv_heads}")
     if block_map.pattern != "uniform_block":
         raise ValueError(f"{block_map.pattern}: blocks must all have one size")
+    form = form or choose_form(block_map, head_dim, device)
+    if form not in FORMS:
+        raise ValueError(f"form {form!r} is not one of {', '.join(FORMS)}")
+    if form == "gluon" and not gluon_serves(block_map, head_dim):
+        raise ValueError(
+            f"seqlen {block_map.seqlen}, block {block_map.block}, head_dim {head_dim}: the gluon form takes whole "
+            "blocks of 64 and head_dim 128"
+        )
     pack = heads_a_program(q_heads // block_map.kv_heads, head_dim)
     if launches is None and device.type == "cuda":
         if block_map.block != BLOCK or (head_dim, pack) not in TABLE:
@@ -101,6 +137,6 @@ def plan(
         Lists(*block_lists(block_map, block_map.kv_heads, device, transpose)) for transpose in (False, True)
     )
     return Plan(
-        block_map.seqlen, block_map.block, q_heads, block_map.kv_heads, head_dim, device, rows, columns, pack,
-        launches or INTERPRETED,
+        block_map.seqlen, block_map.block, q_heads, block_map.kv_heads, head_dim, device, rows, columns, form,
+        pack, launches or INTERPRETED,
     )  # fmt: skip
