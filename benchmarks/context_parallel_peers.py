@@ -1,4 +1,4 @@
-"""Times our mechanisms beside ring-flash-attn (zigzag ring) and yunchang (USP) on a causal mask, in one run.
+"""Times our mechanisms beside ring-flash-attn (zigzag ring) and yunchang (ring, Ulysses) on a causal mask, in one run.
 
 torchrun --nproc-per-node 2 benchmarks/context_parallel_peers.py --tokens 8192 --tokens 65536
 
@@ -8,6 +8,7 @@ ours (above 1 ours is faster). A peer that cannot be imported is named and left 
 of ours: the error printed is the norm of the difference of its output and gradients over the norm of ours.
 """
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -30,6 +31,8 @@ from longca.parallel.sharding import shard_sequence
 from longca.parallel.topology import Topology
 
 Call = Callable[[], Any]
+# About 5 ms: a pass of any of them is many launches, and autograd's are the host's time, which is not compared.
+_HEAD_START_CYCLES = 8_000_000
 
 
 @dataclass
@@ -50,12 +53,10 @@ def main(
 ) -> None:
     """Print a line a subject and pass, on rank 0."""
     on_gpu = torch.cuda.is_available()
-    dist.init_process_group("nccl" if on_gpu else "gloo")
-    device = (
-        torch.device("cuda", dist.get_rank() % torch.cuda.device_count()) if on_gpu else torch.device("cpu")
-    )
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpu else torch.device("cpu")
     if on_gpu:
         torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if on_gpu else "gloo")
     q_heads, kv_heads = map(int, heads.split("-"))
     world = dist.get_world_size()
     for rows in tokens or [8192]:
@@ -64,10 +65,9 @@ def main(
         q, k, v, dout = (
             torch.randn(shape, device=device, generator=generator).bfloat16() for shape in shapes
         )
-        # Ring against ring, Ulysses against Ulysses; over two ranks USP has no other topology.
         for topology, peers in (
-            (Topology(ring=world), (_ring_flash_attn, lambda *x: _yunchang(*x, ulysses=1))),
-            (Topology(ulysses=world), (lambda *x: _yunchang(*x, ulysses=world),)),
+            (Topology(ring=world), (_ring_flash_attn, _yunchang_ring)),
+            (Topology(ulysses=world), (_yunchang_ulysses,)),
         ):
             with Groups(topology) as groups:
                 ours = [_ours(name, groups, q, k, v, dout) for name in kernel or ("fa2", "segments")]
@@ -107,16 +107,23 @@ def _ring_flash_attn(q: Any, k: Any, v: Any, dout: Any) -> Subject:
     )
 
 
-def _yunchang(q: Any, k: Any, v: Any, dout: Any, ulysses: int) -> Subject:
+def _yunchang_ring(q: Any, k: Any, v: Any, dout: Any) -> Subject:
     from yunchang import LongContextAttention, set_seq_parallel_pg
     from yunchang.kernels import AttnType
 
     world = dist.get_world_size()
-    set_seq_parallel_pg(ulysses, world // ulysses, dist.get_rank(), world)
-    ring = "zigzag" if ulysses < world else "basic"
-    layer = LongContextAttention(ring_impl_type=ring, attn_type=AttnType.FA)
-    name = f"yunchang USP {ulysses}x{world // ulysses}"
-    return _of_autograd(name, lambda q, k, v: layer(q, k, v, causal=True), q, k, v, dout)
+    set_seq_parallel_pg(1, world, dist.get_rank(), world)
+    layer = LongContextAttention(ring_impl_type="zigzag", attn_type=AttnType.FA)
+    return _of_autograd("yunchang ring", lambda q, k, v: layer(q, k, v, causal=True), q, k, v, dout)
+
+
+def _yunchang_ulysses(q: Any, k: Any, v: Any, dout: Any) -> Subject:
+    # Its USP over a ring of one sends gradients from a rank to itself; this is its Ulysses without a ring.
+    from yunchang import UlyssesAttention
+    from yunchang.kernels import AttnType
+
+    layer = UlyssesAttention(dist.group.WORLD, attn_type=AttnType.FA)
+    return _of_autograd("yunchang Ulysses", lambda q, k, v: layer(q, k, v, causal=True), q, k, v, dout)
 
 
 def _of_autograd(name: str, attention: Callable[..., Any], q: Any, k: Any, v: Any, dout: Any) -> Subject:
@@ -189,7 +196,7 @@ def _time(call: Call, device: torch.device) -> float:
     token = torch.zeros(1, device=device)
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
-    torch.cuda._sleep(2_000_000)
+    torch.cuda._sleep(_HEAD_START_CYCLES)
     dist.all_reduce(token)
     begin.record()
     call()
