@@ -31,7 +31,7 @@ def best(call: Callable[[], object], device: str, repeats: int = 3) -> float:
 
 def lowerings(block_map: BlockMap, device: str) -> dict[str, Callable[[], object]]:
     """What each kind of kernel makes of a map while it prepares."""
-    from longca.kernels.sparse.segments import lower_map
+    from longca.kernels.sparse.segments import kept_of_pairs, lower_map
     from longca.masks.views.block_lists import block_lists
     from longca.masks.views.flex_torch import map_block_mask
     from longca.ops import video_sparse
@@ -41,7 +41,8 @@ def lowerings(block_map: BlockMap, device: str) -> dict[str, Callable[[], object
         "plan of lists (vsa_triton; segments, if sparse)": lambda: video_sparse.plan(
             block_map, heads, 128, torch.device(device)
         ),
-        "segments, both passes": lambda: lower_map(
+        "lists or segments? on the CPU (segments)": lambda: kept_of_pairs(block_map),
+        "segments, both passes (segments, if not sparse)": lambda: lower_map(
             block_map, heads, 128, torch.bfloat16, torch.device(device)
         ),
         "lists, both orientations (vsa, fa4)": lambda: [

@@ -7,6 +7,8 @@ head_dim 128 and whole blocks with a forward of its own in Gluon. `backend` says
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from longca.cases import Case
 from longca.kernels.interface import Kernel, Prepared, Support, Tensors, prepared
 from longca.masks.blocks import BlockMap
@@ -51,8 +53,9 @@ def prepare(case: Case, mask: BlockMap, tensors: Tensors) -> Prepared:
 def kept_of_pairs(mask: BlockMap) -> float:
     """The share kept of what two neighbouring rows of blocks keep together, over the whole map; 1 of an empty one."""
     even, odd = mask.kept[:, ::2], mask.kept[:, 1::2]
-    together = 2 * int(even.sum() + odd.sum() - (even[:, : odd.shape[1]] & odd).sum())
-    return int(mask.kept.sum()) / together if together else 1.0
+    kept = np.count_nonzero(mask.kept)
+    together = 2 * (kept - np.count_nonzero(even[:, : odd.shape[1]] & odd))
+    return kept / together if together else 1.0
 
 
 def _has_lists(case: Case, mask: BlockMap) -> bool:
