@@ -44,13 +44,16 @@ def row_intervals(
         q0, q1, k0, k1, left, right = k0, k1, q0, q1, -right, -left
     end = len(masks) * stride
     if all_full(masks):
-        edges = torch.arange(0, end + 1, tile_rows, device=device)
-        cuts = torch.cat([q0 + base, q1 + base, edges]).unique()
+        # marked, not sorted: a long map has millions of slices, but few rows
+        cut = torch.zeros(end + 1, dtype=torch.bool, device=device)
+        cut[::tile_rows] = cut[q0 + base] = cut[q1 + base] = True
+        cuts, place = cut.nonzero()[:, 0], cut.cumsum(0) - 1
         unit = math.gcd(tile_rows, *cuts.tolist())
     else:
-        cuts, unit = torch.arange(end + 1, device=device), 1
-    begin = torch.searchsorted(cuts, q0 + base)
-    count = torch.searchsorted(cuts, q1 + base) - begin
+        cuts = place = torch.arange(end + 1, device=device)
+        unit = 1
+    begin = place[q0 + base]
+    count = place[q1 + base] - begin
     owner = torch.repeat_interleave(count)
     group = torch.arange(len(owner), device=device) - (count.cumsum(0) - count - begin)[owner]
     row = cuts[group]
