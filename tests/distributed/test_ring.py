@@ -1,5 +1,7 @@
 """The order of sends, waits and visits in rings, and the buffers they keep, seen from one rank; no processes."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -64,13 +66,21 @@ def test_the_send_across_windows_starts_before_the_ring_inside():
 def test_gradients_go_on_under_the_next_visit_and_the_owner_adds_last():
     log = []
     ring = Ring(Recorded("ring", 3, 0, log))
-    circulate_back([ring], [3] * 3, 0, kv(), lambda owner, _: log.append(f"visit {owner}") or kv())
+    meanwhile = partial(log.append, "meanwhile")
+    circulate_back([ring], [3] * 3, 0, kv(), lambda owner, _: log.append(f"visit {owner}") or kv(), meanwhile)
     assert log == [
         *("ring sends kv", "visit 0", "ring has kv"),
         *("ring sends kv", "visit 2", "ring has kv"),
         *("ring sends dkv", "visit 1", "ring has dkv"),
-        *("ring sends dkv", "ring has dkv"),
+        *("ring sends dkv", "meanwhile", "ring has dkv"),
     ]
+
+
+def test_only_the_outermost_last_send_has_something_to_go_under():
+    log = []
+    circulate_back(double_ring(log), [3] * 4, 0, kv(), lambda *_: kv(), partial(log.append, "meanwhile"))
+    assert log.count("meanwhile") == 1
+    assert log[-3:] == ["across sends dkv", "meanwhile", "across has dkv"]
 
 
 @pytest.mark.parametrize(("windows", "members"), [(1, 1), (1, 6), (6, 1), (2, 3), (3, 2), (4, 4)])

@@ -67,20 +67,35 @@ class MergedAttention:
 
 
 class SummedGradient:
-    """The sum of a rank's `parts` parts of dq, as MergedAttention has it; rounded once."""
+    """The sum of a rank's `parts` parts of dq, as MergedAttention has it; rounded once.
+
+    The last part is added by `settle` or `result`, so that what waits for its kernel need not wait for the sum.
+    """
 
     def __init__(self, parts: int) -> None:
-        self._exactly = parts > 2
+        self._parts, self._added = parts, 0
         self._sum: torch.Tensor | None = None
+        self._last: torch.Tensor | None = None
 
     def add(self, part: torch.Tensor) -> None:
         """Takes a part in the tensors' dtype. It may be overwritten."""
+        self._added += 1
         if self._sum is None:
-            self._sum = part.to(exact_dtype(part.dtype)) if self._exactly else part
-        else:
-            # Two parts are added in the wider dtype, and rounded once.
+            self._sum = part.to(exact_dtype(part.dtype)) if self._parts > 2 else part
+        elif self._added < self._parts:
             self._sum.add_(part)
+        else:
+            assert self._last is None, "more parts than were announced"
+            self._last = part
+
+    def settle(self) -> None:
+        """Adds the last part, if it has come."""
+        if self._sum is not None and self._last is not None:
+            # Two parts are added in the wider dtype, and rounded once.
+            self._sum.add_(self._last)
+            self._last = None
 
     def result(self, like: torch.Tensor) -> torch.Tensor:
         """The sum in the dtype of `like`; 0 where no part came."""
+        self.settle()
         return torch.zeros_like(like) if self._sum is None else self._sum.to(like.dtype)

@@ -69,14 +69,21 @@ def circulate(
             kv = arriving
 
 
+def _nothing() -> None:
+    """Goes on under the last send of an inner ring."""
+
+
 def circulate_back(
     rings: Sequence[Ring],
     rows: Sequence[int],
     origin: int,
     kv: Pair,
     visit: Callable[[int, Pair], Pair | None],
+    meanwhile: Callable[[], None] = _nothing,
 ) -> Pair | None:
     """`circulate` with gradients: visit returns this rank's part of dk and dv, or None where it has none.
+
+    The last send goes under no visit; meanwhile() is called once it has started, and not where nothing is sent.
 
     Returns the sum over all ranks of the rings for `origin`, in exact precision where anything was added. The
     owner's part stays with the owner and is added last, so a ring of n sends dKV n - 1 times.
@@ -86,7 +93,7 @@ def circulate_back(
     ring, inner = rings[0], rings[1:]
     link, steps = ring.link, ring.link.size
     if steps == 1:
-        return circulate_back(inner, rows, origin, kv, visit)
+        return circulate_back(inner, rows, origin, kv, visit, meanwhile)
     exact = exact_dtype(kv[0].dtype)
     buffers, carriers = _Buffers(kv[0], kv[0].dtype, max(rows)), _Buffers(kv[0], exact, max(rows))
     own = carried = None
@@ -116,7 +123,9 @@ def circulate_back(
             kv = arriving
     assert carried
     total = carriers.next(rows[origin])
-    link.move(_onward(carried, link), _inward(total, link), "dkv").wait()
+    arriving_last = link.move(_onward(carried, link), _inward(total, link), "dkv")
+    meanwhile()
+    arriving_last.wait()
     return _add(total, own)
 
 

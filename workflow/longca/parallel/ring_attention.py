@@ -65,7 +65,7 @@ class RingAttention:
             dq.add(part)
             return dk, dv
 
-        dkv = circulate_back(self._rings, self._rows, self._index, (k, v), visit)
+        dkv = circulate_back(self._rings, self._rows, self._index, (k, v), visit, dq.settle)
         if dkv is None:
             return dq.result(q), torch.zeros_like(k), torch.zeros_like(v)
         return dq.result(q), dkv[0].to(k.dtype), dkv[1].to(v.dtype)
