@@ -57,16 +57,14 @@ def menus_of(values: Sequence[dict[str, Any]], fields: Sequence[str], number: st
 
 
 def with_menus(chart: alt.FacetChart, menus: Sequence[Menu]) -> alt.FacetChart:
-    """The chart with only the rows that its menus choose."""
+    """The chart, which has a parameter already, with only the rows that its menus choose."""
     for menu in menus:
-        options = list(menu.choices)
+        options, name = list(menu.choices), f"{_SHOWN}{menu.field}"
         labels = [f"{choice}{_UNITS.get(menu.field, '')}" for choice in options]
         select = alt.binding_select(options=options, labels=labels, name=_SAID[menu.field])
-        chart = chart.transform_filter(f"datum.{menu.field} == {_SHOWN}{menu.field}")
-        chart.params = [
-            *chart.params,
-            alt.param(name=f"{_SHOWN}{menu.field}", value=menu.first, bind=select).param,
-        ]
+        chart = chart.transform_filter(f"datum.{menu.field} == {name}")
+        params: Any = chart.params
+        chart.params = [*params, alt.VariableParameter(name=name, value=menu.first, bind=select)]
     return chart
 
 
