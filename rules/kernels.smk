@@ -2,8 +2,19 @@
 
 from longca.kernels.fingerprint import source_fingerprint
 from longca.measure.device_probe import visible_gpus
+from longca.measure.processes import serve_jobs
 
 ON_GPUS = study.measure.device != "cpu"
+
+
+onstart:
+    if workflow.local_exec:
+        # Snakemake's limit of jobs a second, of which there is no need here, has it look once a second, for each job
+        # that has ended, whether another may start: after fifty that took a tenth of a core beside what is measured.
+        workflow.scheduler.job_rate_limiter = None
+        if not ON_GPUS:
+            # Jobs on this machine's processor share one import of torch.
+            serve_jobs()
 
 
 def measured_cases(series):

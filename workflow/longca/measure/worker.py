@@ -1,6 +1,6 @@
 """The process that runs a kernel: any number of cases, one at a time, asked for in lines of JSON on stdin.
 
-    python -m longca.measure.worker FAMILY KERNEL DEVICE
+    python -m longca.measure.worker FAMILY KERNEL DEVICE [THREADS]
 
 It may crash, hang or run out of memory: the process that started it loses one case and starts another worker.
 """
@@ -20,12 +20,16 @@ from longca.measure.protocol import Loaded, Ready, Request
 
 def main() -> None:
     """Serve requests until stdin ends."""
-    family, name, wanted_device = sys.argv[1:]
+    family, name, wanted_device, *threads = sys.argv[1:]
     answers = _own_stdout()
     die_with_parent()
 
+    import torch
+
     from longca.measure import device as devices
 
+    for count in threads:
+        torch.set_num_threads(int(count))
     device = devices.choose_device(wanted_device)
     _send(answers, Ready(device=device.type, environment=devices.describe(device)))  # type: ignore[arg-type]
     try:

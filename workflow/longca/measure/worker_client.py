@@ -4,8 +4,6 @@ import contextlib
 import os
 import queue
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -15,8 +13,9 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter
 
+from longca.measure.processes import ForkedProcess, SpawnedProcess
 from longca.measure.protocol import Answer, Loaded, Outcome, Ready, Request
-from longca.measure.sites import worker_environment
+from longca.measure.sites import Site, kernel_site, worker_environment
 
 _POLL_S = 1.0
 _LATE = ""  # no answer is empty: each ends in a newline
@@ -42,20 +41,22 @@ class Worker:
         self, family: str, kernel: str, device: str, threads: int | None, start_timeout_s: float
     ) -> None:
         self.start_timeout_s = start_timeout_s
-        environment = worker_environment(kernel)
+        environment, arguments = worker_environment(kernel), [family, kernel, device]
         if threads is not None:
             variables = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
             environment |= dict.fromkeys(variables, str(threads))
+            arguments.append(str(threads))
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed with the worker)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "longca.measure.worker", family, kernel, device],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            env=environment,
-            start_new_session=True,
-        )
+        # A kernel with a site of its own may have another torch, too.
+        start = ForkedProcess if device == "cpu" and kernel_site(kernel) == Site() else SpawnedProcess
+        (requests, own_end), (said, answers) = os.pipe(), os.pipe()
+        self._requests, self._said = os.fdopen(own_end, "w"), os.fdopen(said)
+        try:
+            descriptors = (requests, answers, self._log.fileno())
+            self._process = start("longca.measure.worker", arguments, environment, descriptors)
+        finally:
+            os.close(requests)
+            os.close(answers)
         self._answers: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -71,10 +72,9 @@ class Worker:
 
     def measure(self, request: Request, timeout_s: float) -> Outcome:
         """The outcome of one case. Raises WorkerLostError where none came; the worker is then closed."""
-        assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it died before: the answer that does not come says how
-            self._process.stdin.write(request.model_dump_json() + "\n")
-            self._process.stdin.flush()
+            self._requests.write(request.model_dump_json() + "\n")
+            self._requests.flush()
         outcome = self._expect(Outcome, timeout_s)
         if outcome.number != request.number:
             self.close()
@@ -85,10 +85,11 @@ class Worker:
 
     def close(self) -> None:
         """End the process, and whatever it started, without waiting for work in progress."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
         self._process.wait()
         self._log.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._requests.close()
 
     def __enter__(self) -> "Worker":
         return self
@@ -99,9 +100,9 @@ class Worker:
         self.close()
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._answers.put(line)
+        with self._said:
+            for line in self._said:
+                self._answers.put(line)
         self._answers.put(None)
 
     def _expect(self, kind: type[_Expected], timeout_s: float) -> _Expected:

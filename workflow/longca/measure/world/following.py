@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from longca.measure.world.membership import Membership
-from longca.measure.world.place import Meeting, Place
+from longca.measure.world.place import Place, read_place
 from longca.measure.world.rank_process import RankProcess
 from longca.measure.world.world import RankLostError
 
@@ -57,9 +57,8 @@ def follow(membership: Membership) -> None:
 
 
 def _own_place(place: dict[str, Any], membership: Membership) -> Place:
-    place |= {"meeting": Meeting(**place["meeting"]), "path": tuple(place["path"])}
     return replace(
-        Place(**place),
+        read_place(place),
         rank=membership.rank,
         local_rank=membership.local_rank,
         local_size=membership.local_size,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch.distributed as dist
@@ -51,3 +51,8 @@ class Place:
     path: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     log: str = ""
+
+
+def read_place(told: dict[str, Any]) -> Place:
+    """The place that `dataclasses.asdict` made `told` of, JSON in between."""
+    return Place(**told | {"meeting": Meeting(**told["meeting"]), "path": tuple(told["path"])})

@@ -1,8 +1,11 @@
 """The process of one rank: it joins its world, then measures any number of cases together with the other ranks.
 
+    python -m longca.measure.world.rank PLACE
+
 It may crash, hang or run out of memory: who asked it loses one case, ends the whole world and starts another.
 """
 
+import json
 import os
 import sys
 from multiprocessing.connection import Connection
@@ -13,7 +16,7 @@ from longca.kernels.registry import KernelModuleError, load_kernel
 from longca.measure.libraries import import_error, installed_version
 from longca.measure.parent import die_with_parent
 from longca.measure.protocol import Loaded, Ready, Request
-from longca.measure.world.place import Place
+from longca.measure.world.place import Place, read_place
 
 
 def serve(connection: Connection, place: Place) -> None:
@@ -50,6 +53,13 @@ def serve(connection: Connection, place: Place) -> None:
         _send(connection, measurer.measure(request).model_copy(update={"number": request.number}))
 
 
+def main() -> None:
+    """Be the rank whose place is told in JSON; its connection is stdin."""
+    connection = Connection(os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    serve(connection, read_place(json.loads(sys.argv[1])))
+
+
 def _write_to(log: str) -> None:
     """What libraries print goes to a file: its last line says how a rank ended."""
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -60,3 +70,7 @@ def _write_to(log: str) -> None:
 
 def _send(connection: Connection, message: BaseModel) -> None:
     connection.send_bytes(message.model_dump_json().encode())
+
+
+if __name__ == "__main__":
+    main()

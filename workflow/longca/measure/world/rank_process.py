@@ -1,43 +1,56 @@
 """The process of one rank, seen from the one that started it."""
 
 import contextlib
+import json
 import multiprocessing
 import os
 import signal
 import tempfile
-from dataclasses import replace
-from multiprocessing.connection import wait
+from dataclasses import asdict, replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
+from longca.measure.processes import ForkedProcess
 from longca.measure.world.place import Place
 from longca.measure.world.world import RankLostError
 
-# On CPUs a server that has imported what ranks need forks: those of a world start together, at once. CUDA does
-# not outlive a fork, and whatever a library does with it as it is imported: there each rank is a process of its own.
-_FORKED, _SPAWNED = multiprocessing.get_context("forkserver"), multiprocessing.get_context("spawn")
-_PRELOADED = [
-    "torch.distributed",
-    "torch.profiler",
-    "longca.ops.segments",
-    "longca.measure.world.rank_measurer",
-]
+
+class _SpawnedRank(SpawnProcess):
+    """A rank that imports all by itself, with a ForkedProcess's manners.
+
+    CUDA does not outlive a fork, nor what a library does with it as it is imported.
+    """
+
+    def __init__(self, connection: Connection, place: Place) -> None:
+        from longca.measure.world.rank import serve
+
+        super().__init__(target=serve, args=(connection, place), daemon=True)
+        self.start()
+
+    def wait(self) -> int:
+        """The exit code, once there is one."""
+        self.join()
+        return self.exitcode or 0
 
 
 class RankProcess:
     """A rank: lines of JSON go to it and come from it. `connection` and `sentinel` are for multiprocessing's wait."""
 
     def __init__(self, place: Place) -> None:
-        from longca.measure.world.rank import serve
-
-        _FORKED.set_forkserver_preload(_PRELOADED)
-        context = _FORKED if place.device == "cpu" else _SPAWNED
         handle, log = tempfile.mkstemp(prefix=f"longca-rank-{place.rank}-", suffix=".log")
-        os.close(handle)
         self.rank, self._log = place.rank, Path(log)
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, replace(place, log=log)), daemon=True)
-        self._process.start()
+        self.connection, theirs = multiprocessing.Pipe()
+        place = replace(place, log=log)
+        self._process: ForkedProcess | _SpawnedRank
+        if place.device == "cpu":
+            described = json.dumps(asdict(place))
+            descriptors = (theirs.fileno(), handle, handle)
+            self._process = ForkedProcess("longca.measure.world.rank", [described], os.environ, descriptors)
+        else:
+            self._process = _SpawnedRank(theirs, place)
         theirs.close()
+        os.close(handle)
 
     @property
     def sentinel(self) -> int:
@@ -60,7 +73,6 @@ class RankProcess:
                 return self.connection.recv_bytes().decode()
         except (EOFError, OSError):
             pass
-        self._process.join()
         return RankLostError(self._last_words())
 
     def kill(self) -> None:
@@ -70,13 +82,13 @@ class RankProcess:
     def close(self) -> None:
         """End the process and wait until it has."""
         self._process.kill()
-        self._process.join()
+        self._process.wait()
         self.connection.close()
         self._log.unlink(missing_ok=True)
 
     def _last_words(self) -> str:
         """How the process ended and the last line it wrote."""
-        code = self._process.exitcode or 0
+        code = self._process.wait()
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         text = self._log.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("USDT:")]
