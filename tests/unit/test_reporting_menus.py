@@ -1,6 +1,7 @@
 """Menus of a figure: a grid of many panels is shown a choice at a time, with all of it in the figure to choose from."""
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,9 +13,11 @@ from reporting_records import sparse_study, write_records
 from longca.cases import Case
 from longca.reporting.figures.drawing import draw
 from longca.reporting.figures.print_form import WIDTHS_PT, printed
+from longca.reporting.figures.projection import projection
 from longca.reporting.tables import write_table
 
 SVG = "{http://www.w3.org/2000/svg}"
+PASSES = ("forward", "backward")
 NAMES = ("sparse_throughput_over_density", "sparse_speedup_over_density", "sparse_peak_memory")
 GRID: dict[str, Any] = {
     "blocks": {"uniform_block": [64, 128]},
@@ -106,3 +109,40 @@ def test_what_a_menu_opens_with_is_drawn_and_printed_and_said_on_paper() -> None
         groups = ElementTree.fromstring(svg).iter(f"{SVG}g")
         marks = [group for group in groups if group.get("class", "").startswith("mark-symbol role-mark")]
         assert sum(len(group.findall(f"{SVG}path")) for group in marks) == 2 * 2 * 12
+
+
+def test_a_projection_of_many_kernels_and_heads_shows_one_of_each_and_keeps_their_lines_apart() -> None:
+    def rows(kernels: int, heads: int) -> list[dict[str, Any]]:
+        places = product(
+            range(kernels), range(heads), ("h200_a", "h200_b"), ("full", "causal"), PASSES, (8, 16)
+        )
+        return [
+            {
+                "mechanism": "ring_p2p",
+                "kernel": f"kernel_{kernel}",
+                "cluster": cluster,
+                "pattern": pattern,
+                "pass": pass_,
+                "q_heads": 8,
+                "kv_heads": 2**head,
+                "tokens_per_rank": 8192,
+                "world_size": world_size,
+                "topology_ulysses": 1,
+                "topology_ring": world_size,
+                "topology_windows": 1,
+                "tflops": 100.0,
+                "efficiency": 0.5,
+            }
+            for kernel, head, cluster, pattern, pass_, world_size in places
+        ]
+
+    few = projection(rows(1, 2), "few").to_dict()
+    assert menus(few) == {} and len(few["facet"]["sort"]) == 2 * 2 * 2 * 2
+    assert "full, h200_a\nkernel_0, forward, heads\n8-1, 8192 tokens a GPU" in few["facet"]["sort"]
+    many = projection(rows(5, 4), "many").to_dict()
+    assert menus(many) == {
+        "local kernel": ([f"kernel_{n}" for n in range(5)], "kernel_0"),
+        "heads": (["8-1", "8-2", "8-4", "8-8"], "8-1"),
+    }
+    assert many["facet"]["sort"][0] == "full, h200_a\nforward, 8192 tokens a GPU"
+    assert len(many["facet"]["sort"]) == 2 * 2 * 2

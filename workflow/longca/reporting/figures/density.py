@@ -56,8 +56,12 @@ def memory_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
 
 def _by_block(cells: Sequence[Cell]) -> tuple[list[dict[str, Any]], list[str]]:
     """The rows with a panel for each block size, and for each length but where lengths are chosen; what is chosen."""
-    settings = ["seqlen", *varying_settings(cells)]
-    chosen = chosen_settings(cells, settings, lambda c: (c.place.pattern, c.place.block, c.place.pass_))
+    names = ["seqlen", *varying_settings(cells)]
+    places = [cell.place for cell in cells]
+    chosen = chosen_settings(
+        [{name: getattr(place, name) for name in names} for place in places],
+        [(place.pattern, place.block, place.pass_) for place in places],
+    )
     values = cell_values(cells, chosen)
     for row in values:
         row["subject"] = f"{row['subject']} {row['block']}"

@@ -3,13 +3,11 @@
 On its page the others are chosen from a menu; on paper stands the choice it opens with, and says so.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
-
-from longca.reporting.cells import Cell
 
 # Panels that a page of paper has room for: four beside each other, six below.
 MOST_PANELS = 24
@@ -19,6 +17,9 @@ _SAID = {
     "head_dim": "head dimension",
     "dtype": "dtype",
     "device": "device",
+    "local_kernel": "local kernel",
+    "cluster": "cluster",
+    "tokens": "tokens a GPU",
 }
 _UNITS = {"seqlen": " tokens"}
 _SHOWN = "shown_"
@@ -33,17 +34,18 @@ class Menu:
     first: Any
 
 
-def chosen_settings(
-    cells: Sequence[Cell], settings: Sequence[str], panel: Callable[[Cell], Any]
-) -> list[str]:
-    """Of `settings`, fields of a place that each have a panel a choice, those to choose from a menu: as few as need be.
+def chosen_settings(settings: Sequence[Mapping[str, Any]], others: Sequence[Hashable]) -> list[str]:
+    """The settings to choose from a menu, as few as need be: the one with the most choices first.
 
-    `panel` is what else tells panels apart. The setting with the most choices comes first.
+    A row of a figure has a choice of each of `settings`, each with a panel of its own, and what else tells its panel
+    from others.
     """
-    choices = {name: len({getattr(cell.place, name) for cell in cells}) for name in settings}
-    left = sorted((name for name in settings if choices[name] > 1), key=lambda name: -choices[name])
+    choices = {name: len({row[name] for row in settings}) for name in settings[0]}
+    left = sorted((name for name in choices if choices[name] > 1), key=lambda name: -choices[name])
     chosen: list[str] = []
-    while left and len({(panel(c), *(getattr(c.place, name) for name in left)) for c in cells}) > MOST_PANELS:
+    while left and len(
+        {(other, *(row[n] for n in left)) for row, other in zip(settings, others, strict=True)}
+    ) > (MOST_PANELS):
         chosen.append(left.pop(0))
     return chosen
 
