@@ -3,6 +3,7 @@
 A program of its own, because it puts a stand-in for the GPU driver into Triton.
 """
 
+import hashlib
 import json
 import re
 import subprocess
@@ -17,6 +18,7 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from longca.ops import segments
+from longca.ops.segments import device_plan
 
 PTXAS = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
 
@@ -38,7 +40,7 @@ class Hopper:
 
 
 def assembled(kernel):
-    """Spilled bytes, and whether matrix products in flight are waited for where the source does not say so."""
+    """Spilled bytes; whether products in flight are waited for where the source does not say so; a digest."""
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(kernel.asm["ptx"])
         file.flush()
@@ -46,7 +48,11 @@ def assembled(kernel):
         log = subprocess.run(command, capture_output=True, text=True, check=True)
     text = log.stdout + log.stderr
     spilled = sum(map(int, re.findall(r"(\d+) bytes spill stores", text)))
-    return {"spilled_bytes": spilled, "serialized": bool(re.search(r"C75(12|14|17)", text))}
+    return {
+        "spilled_bytes": spilled,
+        "serialized": bool(re.search(r"C75(12|14|17)", text)),
+        "digest": hashlib.sha256(kernel.asm["ptx"].encode()).hexdigest(),
+    }
 
 
 CAUSAL = [(0, 256, 0, 256, "causal")]
@@ -54,7 +60,12 @@ CAUSAL = [(0, 256, 0, 256, "causal")]
 BLOCKS = [(0, 128, first, first + 64, "full") for first in range(0, 2048, 256)]
 
 
-def compile_all(backend, dim, dtype, deterministic=False, slices=CAUSAL):
+# The order a backward walks: all heads of a row together, or one head after another.
+ORDERS = {"inside": float("inf"), "after": 0.0}
+
+
+def compile_all(backend, dim, dtype, deterministic=False, slices=CAUSAL, heads="inside"):
+    device_plan.SHORT_RUN_BYTES = ORDERS[heads]
     kernels = {}
 
     def launch(kernel, grid):
@@ -79,6 +90,9 @@ if __name__ == "__main__":
             "gluon 64": compile_all("gluon", 64, torch.float16),
             "gluon narrow": compile_all("gluon", 128, torch.bfloat16, slices=BLOCKS),
             "gluon deterministic": compile_all("gluon", 128, torch.bfloat16, True),
+            "gluon 128 after": compile_all("gluon", 128, torch.bfloat16, heads="after"),
+            "gluon 64 after": compile_all("gluon", 64, torch.float16, heads="after"),
+            "gluon deterministic after": compile_all("gluon", 128, torch.bfloat16, True, heads="after"),
             "triton 128": compile_all("triton", 128, torch.bfloat16),
         },
         sys.stdout,

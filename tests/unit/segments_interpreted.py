@@ -7,10 +7,13 @@ import json
 import sys
 
 import torch
+import triton
 from segments_cases import MASKS, dense, kept
 
 from longca.masks.patterns import PATTERNS
 from longca.ops import segments
+from longca.ops.segments.elementwise import finish_fragments_kernel
+from longca.ops.segments.gluon_backward_outputs import fragments
 
 SMALL = {"window": 20, "global_tokens": 10, "block": 16, "prefix": 30}
 DOCUMENTS = (37, 1, 7, 60, 25)
@@ -58,6 +61,25 @@ def errors(masks, queries, keys, q_heads, kv_heads, deterministic=False):
     return {"errors": result, "empty_exact": exact}
 
 
+def fragments_error(dim):
+    """How far dQ is from itself after it was summed as the Hopper kernel sums it, and cast.
+
+    Of each head a few boxes of 64 x 64 at rows that are multiples of 4, added where the kernel's tensor map has them.
+    """
+    heads, rows, padded = 2, 201, 204
+    generator = torch.Generator().manual_seed(3)
+    want, summed = torch.zeros(heads, padded, dim), torch.zeros(heads, padded * 2, dim // 2)
+    for head in range(heads):
+        for row in (0, 4, 64, 140):
+            for half in range(dim // 64):
+                part = torch.randn(64, 64, generator=generator)
+                want[head, row : row + 64, half * 64 : half * 64 + 64] += part
+                summed[head, row * 2 : row * 2 + 128, half * 32 : half * 32 + 32] += fragments.fn(part)
+    got = torch.full((heads, rows, dim), torch.nan)
+    finish_fragments_kernel[(triton.cdiv(padded, 64), heads)](summed, got, 0.5, rows, padded, ROWS=64, D=dim)
+    return float((got - 0.5 * want[:, :rows]).abs().max())
+
+
 def cases():
     for name, pattern in PATTERNS.items():
         documents = DOCUMENTS if pattern.has_documents else ()
@@ -71,4 +93,6 @@ def cases():
 
 
 if __name__ == "__main__":
-    json.dump({name: errors(*case) for name, case in cases()}, sys.stdout)
+    results = {name: errors(*case) for name, case in cases()}
+    results |= {f"fragments {dim}": fragments_error(dim) for dim in (64, 128)}
+    json.dump(results, sys.stdout)

@@ -10,7 +10,7 @@ from segments_cases import MASKS
 from longca.masks.blocks import draw_block_map
 from longca.masks.views import segments as view
 from longca.ops import segments
-from longca.ops.segments.device_plan import Tile, _fit, _section
+from longca.ops.segments.device_plan import Tile, _fit, _section, prepare
 from longca.ops.segments.lowering import lower
 from longca.ops.segments.plan import Shape
 from longca.ops.segments.schedule import HEADER, ITEM, schedule
@@ -84,11 +84,12 @@ def test_full_slices_may_be_an_array():
 
 @pytest.mark.parametrize("programs", [1, 5, 132])
 @pytest.mark.parametrize("masks", [1, 4])
-def test_every_step_of_every_head_is_dealt_once(programs, masks):
+@pytest.mark.parametrize("heads_inside", [False, True])
+def test_every_step_of_every_head_is_dealt_once(programs, masks, heads_inside):
     shape = Shape(1000, 1000, 32, 4, 64, 1.0)
     lists = [[(0, 600, 0, 600 - 50 * i, "causal"), (600, 1000, 0, 1000, "full")] for i in range(masks)]
     tiles = lower(lists, 1000, 128, 64, CPU, transpose=True)
-    dealt = schedule(tiles, shape, 4, 2, programs, persistent=True, group=8)
+    dealt = schedule(tiles, shape, 4, 2, programs, True, 8, heads_inside)
     buffer = dealt.buffer.tolist()
     table = np.array(buffer[HEADER : HEADER + 2 * programs + 2]).reshape(-1, 2)
     items = np.array(buffer[buffer[0] : buffer[1]]).reshape(-1, ITEM)
@@ -111,6 +112,39 @@ def test_every_step_of_every_head_is_dealt_once(programs, masks):
         if tile[4]
     }
     assert walked == want
+    # a cut tile's parts fill its slots, and every slot is filled once
+    parts = [(row[2], row[0], row[8]) for row in items.tolist() if row[8] >= 0]
+    assert sorted(parts) == sorted(
+        (head, row, slot + i) for head, row, slot, slots in dealt.splits.tolist() for i in range(slots)
+    )
+    assert sorted(slot for _, _, slot in parts) == list(range(dealt.slots))
+
+
+def test_heads_inside_runs_neighbouring_tiles_together_and_the_longest_last_items_first():
+    shape = Shape(4096, 4096, 8, 4, 64, 1.0)
+    documents = [(256 * i, 256 * i + 256, 256 * i, 256 * i + 256, "causal") for i in range(16)]
+    tiles = lower([documents], 4096, 128, 64, CPU, transpose=True)
+    dealt = schedule(tiles, shape, 4, 1, 1, persistent=True, group=2, heads_inside=True)
+    buffer = dealt.buffer.tolist()
+    row, _, head, _, _, steps, *_ = np.array(buffer[buffer[0] : buffer[1]]).reshape(-1, ITEM).T
+    in_order = 3 * 32  # all but the last KV head
+    assert dealt.heads_inside and dealt.slots == 0
+    assert list(zip(head, row, strict=True))[:90] == [(h, 128 * i) for h in range(3) for i in range(32)][:90]
+    assert (np.diff(steps[in_order:]) <= 0).all()
+
+
+def test_short_runs_walk_their_heads_together():
+    tiles = (Tile(128, 128, 2),), Tile(128, 64, 2)
+    shape = Shape(8192, 8192, 64, 8, 128, 1.0)
+
+    def heads_inside(slices, persistent=True):
+        return prepare(shape, [slices], CPU, *tiles, persistent).backward.heads_inside
+
+    short = [(1024 * i, 1024 * i + 1024, 1024 * i, 1024 * i + 1024, "causal") for i in range(8)]
+    assert heads_inside(short)
+    assert not heads_inside(short, persistent=False)
+    # 4160 rows x 8 heads x 128 x 8 bytes are 34 MB
+    assert not heads_inside([(0, 8192, 0, 8192, "causal")])
 
 
 def test_long_backward_items_are_cut_and_their_parts_added():

@@ -33,3 +33,8 @@ def results():
 def test_agrees_with_float64(results, name):
     assert max(results[name]["errors"].values()) < 5e-6
     assert results[name]["empty_exact"]
+
+
+@pytest.mark.parametrize("dim", [64, 128])
+def test_the_cast_undoes_the_order_of_the_hopper_kernels_dq(results, dim):
+    assert results[f"fragments {dim}"] == 0

@@ -10,6 +10,11 @@ from longca.ops.segments.schedule import Schedule, schedule
 
 LOG2_E = 1.4426950408889634
 CACHE_BYTES = 40e6  # of L2 that the columns of the heads in flight may take
+# A backward walks all heads of a row together where a key tile sees, on average, at most these bytes of its query heads
+# (q and dout in 16 bits, dQ's sum in 32): its neighbours then read the same rows while the cache still holds them. With
+# longer runs the programs meet at one head after another anyway, and longest first shares the cache better. Set between
+# the patterns that gain and those that lose, see "What was tried" in docs/segments.md: 9 MB gain, 34 MB lose.
+SHORT_RUN_BYTES = 24e6
 NARROW_CELLS = 0.85  # a step half as wide runs at about this share of the speed
 STAT_ALIGN = 4  # lse and delta are copied in boxes of fp32 that must start on 16 bytes
 
@@ -54,7 +59,11 @@ def prepare(
         masks, shape.keys, backward_tile.rows, backward_tile.columns, device, transpose=True, align=STAT_ALIGN
     )
     section = _section(shape.kv_heads, shape.queries * head_bytes * shape.group)
-    backward = schedule(columns, shape, shape.kv_heads, section, programs, persistent, shape.group)
+    # the portable kernel, not persistent, has one order only
+    heads_inside = persistent and _run_bytes(columns, shape) <= SHORT_RUN_BYTES
+    backward = schedule(
+        columns, shape, shape.kv_heads, section, programs, persistent, shape.group, heads_inside
+    )
     return DevicePlan(forward, backward, forward_tile, backward_tile)
 
 
@@ -69,6 +78,13 @@ def _fit(
             if other.cells < NARROW_CELLS * chosen.cells:
                 chosen, best = other, tile
     return with_bounds(chosen), best
+
+
+def _run_bytes(columns: DeviceSegments, shape: Shape) -> float:
+    """Bytes of q, dout and dQ that a key tile with work sees on average, all its query heads together."""
+    steps = columns.tiles[:, 4]
+    rows = float(steps.sum()) / max(int((steps > 0).sum()), 1) * columns.tile_columns
+    return rows * shape.group * shape.head_dim * (2 + 2 + 4)
 
 
 def _section(kv_heads: int, bytes_each: float) -> int:

@@ -14,6 +14,7 @@ def prepare_kernel(
     stat,
     dq,
     q_rows,
+    dq_rows,
     stat_rows,
     stat_size,
     inverse_scale,
@@ -36,7 +37,8 @@ def prepare_kernel(
     start = tl.where(value == float("-inf"), 0.0, -value * inverse_scale)
     tl.store(line, start, mask=row < stat_rows)
     tl.store(line + stat_size, -tl.sum(o * d, 1), mask=row < stat_rows)
-    tl.store(dq + at, tl.zeros([BLOCK, D], tl.float32), mask=inside[:, None])
+    to = (tl.program_id(1) * dq_rows + row[:, None]).to(tl.int64) * D + tl.arange(0, D)[None, :]
+    tl.store(dq + to, tl.zeros([BLOCK, D], tl.float32), mask=(row < dq_rows)[:, None])
 
 
 @triton.jit
@@ -45,6 +47,25 @@ def finish_kernel(summed, dq, scale, size, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     tl.store(dq + at, (tl.load(summed + at, mask=inside) * scale).to(dq.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def finish_fragments_kernel(summed, dq, scale, q_rows, dq_rows, ROWS: tl.constexpr, D: tl.constexpr):
+    """dq = scale * summed, in dq's dtype and order; `summed` is as the Hopper kernel's fragments leave it.
+
+    summed fp32 [heads, dq_rows / 4, 8 lines, D / 64, 32]: see gluon_backward_consumer._fragments.
+    """
+    block = tl.program_id(0) * (ROWS // 4) + tl.arange(0, ROWS // 4)
+    base = tl.program_id(1).to(tl.int64) * dq_rows * D
+    at = base + block[:, None] * (4 * D) + tl.arange(0, 4 * D)[None, :]
+    x = tl.load(summed + at, mask=(block * 4 < dq_rows)[:, None])
+    x = (x * scale).to(dq.dtype.element_ty)
+    # columns' 16s, row (2 bits), half, row (1 bit), pair, 8s, one of a pair
+    x = tl.reshape(x, [ROWS // 4, 4, 2, D // 64, 2, 4, 2, 2])
+    x = tl.reshape(tl.permute(x, (0, 2, 4, 3, 1, 6, 5, 7)), [ROWS, D])
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    to = (tl.program_id(1) * q_rows + row[:, None]).to(tl.int64) * D + tl.arange(0, D)[None, :]
+    tl.store(dq + to, x, mask=(row < q_rows)[:, None])
 
 
 @triton.jit

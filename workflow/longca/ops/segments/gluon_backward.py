@@ -1,6 +1,9 @@
 """The Hopper backward kernel: a producer warp copies tiles, two warpgroups of 64 keys each compute.
 
 An item is a tile of 128 keys of one KV head and some of its query heads; a step is BLOCK_M queries of one of them.
+Without HEADS_INSIDE an item walks head after head, rows forward. With it all its heads take a step at the same rows
+before the next rows, from the last rows to the first: tiles that end at the same row (of a document, of a causal mask)
+read the same queries at the same time, so that these come from the cache. device_plan chooses.
 """
 
 # ruff: noqa: N803, N806
@@ -32,6 +35,7 @@ def backward_kernel(
     stat_rows,
     SCALE: gl.constexpr,
     SUM_QUERIES: gl.constexpr,
+    HEADS_INSIDE: gl.constexpr,
     BLOCK_M: gl.constexpr,
     D: gl.constexpr,
     STAGES: gl.constexpr,
@@ -44,9 +48,7 @@ def backward_kernel(
     stat_smem = gl.allocate_shared_memory(gl.float32, [2 * STAGES, BLOCK_M], start_desc.layout)
     DS: gl.constexpr = gl.NVMMASharedLayout.get_default_for([128, BLOCK_M], q_desc.dtype)
     ds_smem = gl.allocate_shared_memory(q_desc.dtype, [2, 128, BLOCK_M], DS)
-    DQ_ROWS: gl.constexpr = BLOCK_M if D == 128 else BLOCK_M // 2
-    DQ_COLUMNS: gl.constexpr = D // 2 if D == 128 else D
-    dq_smem = gl.allocate_shared_memory(gl.float32, [2, DQ_ROWS, DQ_COLUMNS], dq_desc.layout)
+    dq_smem = gl.allocate_shared_memory(gl.float32, [2, 128, 32], dq_desc.layout)
     kv_full = gl.allocate_shared_memory(gl.int64, [1, 1], mbarrier.MBarrierLayout())
     kv_empty = gl.allocate_shared_memory(gl.int64, [1, 1], mbarrier.MBarrierLayout())
     ds_full = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
@@ -63,13 +65,13 @@ def backward_kernel(
         [
             (consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
                         step_full, step_empty, plan, dk_out, dv_out, parts,
-                        0, SCALE, SUM_QUERIES, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
+                        0, SCALE, SUM_QUERIES, HEADS_INSIDE, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
             (consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
                         step_full, step_empty, plan, dk_out, dv_out, parts,
-                        1, SCALE, SUM_QUERIES, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
+                        1, SCALE, SUM_QUERIES, HEADS_INSIDE, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
             (produce, (q_desc, do_desc, k_desc, v_desc, start_desc, delta_desc, qdo_smem, kv_smem, stat_smem,
                         kv_full, kv_empty, step_full, step_empty,
-                        plan, stat_rows, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
+                        plan, stat_rows, HEADS_INSIDE, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
         ],
         [4, 1],
         [240, 24],

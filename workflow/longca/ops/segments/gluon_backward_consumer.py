@@ -7,10 +7,8 @@ their dS in shared memory, and each computes half of the step's dQ and adds it t
 # ruff: noqa: N803, N806, SIM113
 # mypy: ignore-errors
 
-import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language import _core
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
     mbarrier,
@@ -19,14 +17,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-
-@_core.builtin
-def _tma_reduce_add(desc, coord, source, _semantic=None):
-    """cp.reduce.async.bulk.tensor .add: Gluon's builder has it, its Python names lack it in Triton 3.6."""
-    coord = _semantic._convert_to_ir_values(coord, require_i64=False)
-    _semantic.builder.create_async_tma_reduce(
-        triton._C.libtriton.ir.DESCRIPTOR_REDUCE_KIND.ADD, desc.handle, coord, source.handle
-    )
+from longca.ops.segments.gluon_backward_outputs import fragments, store, tma_reduce_add
 
 
 @gluon.jit
@@ -35,29 +26,6 @@ def _spread(line, LAYOUT: gl.constexpr, COLUMNS: gl.constexpr):
     left to the compiler they come after, and it waits for the products in flight."""
     x = line.load(gl.SliceLayout(0, LAYOUT))[None, :].broadcast_to([64, COLUMNS])
     return gl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], gl.float32, is_pure=False, pack=1)
-
-
-@gluon.jit
-def _store(dk, dv, dk_out, dv_out, parts, plan, item, WG: gl.constexpr, SCALE: gl.constexpr, D: gl.constexpr):
-    O_LAYOUT: gl.constexpr = dk.type.layout
-    STORE: gl.constexpr = gl.BlockedLayout([1, 8], [256 // D, D // 8], [4, 1], [1, 0])
-    row0 = gl.load(item)
-    row1 = gl.load(item + 1)
-    kv = gl.load(item + 2)
-    slot = gl.load(item + 8)
-    if slot < 0:
-        row = row0 + WG * 64 + gl.arange(0, 64, gl.SliceLayout(1, STORE))
-        column = gl.arange(0, D, gl.SliceLayout(0, STORE))
-        at = (kv * gl.load(plan + 5) + row[:, None]).to(gl.int64) * D + column[None, :]
-        inside = (row < row1)[:, None]
-        gl.store(dk_out + at, gl.convert_layout((dk * SCALE).to(dk_out.dtype.element_ty), STORE), mask=inside)
-        gl.store(dv_out + at, gl.convert_layout(dv.to(dk_out.dtype.element_ty), STORE), mask=inside)
-    else:
-        part_row = WG * 64 + gl.arange(0, 64, gl.SliceLayout(1, O_LAYOUT))
-        part_column = gl.arange(0, D, gl.SliceLayout(0, O_LAYOUT))
-        part_at = slot.to(gl.int64) * (2 * 128 * D) + part_row[:, None] * D + part_column[None, :]
-        gl.store(parts + part_at, dk)
-        gl.store(parts + part_at + 128 * D, dv)
 
 
 @gluon.jit
@@ -80,6 +48,7 @@ def consume(
     WG: gl.constexpr,
     SCALE: gl.constexpr,
     SUM_QUERIES: gl.constexpr,
+    HEADS_INSIDE: gl.constexpr,
     BLOCK_M: gl.constexpr,
     D: gl.constexpr,
     STAGES: gl.constexpr,
@@ -93,6 +62,7 @@ def consume(
     DQ_COLUMNS: gl.constexpr = D // 2 if D == 128 else D
     DQ_ROW0: gl.constexpr = 0 if D == 128 else WG * DQ_ROWS
     DQ_COLUMN0: gl.constexpr = WG * DQ_COLUMNS if D == 128 else 0
+    DQ_LINE0: gl.constexpr = WG * 32 if D == 128 else 0  # where a half starts in a line of dQ's sum
     S_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     O_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
     DQ_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DQ_COLUMNS, 16])
@@ -105,6 +75,7 @@ def consume(
     v_own = kv_smem.index(1).slice(WG * 64, 64, 0)
     k_columns = kv_smem.index(0).slice(DQ_COLUMN0, DQ_COLUMNS, 1)
     dq_own = dq_smem.index(WG)
+    q_rows = (gl.load(plan + 4) + 3) // 4 * 4  # of dQ's sum: a head is padded, see host
     step = 0
     done = 0
     mine = plan + HEADER + gl.program_id(0) * 2
@@ -118,22 +89,36 @@ def consume(
         dk = gl.zeros([64, D], gl.float32, O_LAYOUT)
         dv = gl.zeros([64, D], gl.float32, O_LAYOUT)
         mbarrier.wait(kv_full.index(0), done & 1)
-        for head in range(head0, head0 + heads):
-            q_row = head * gl.load(plan + 4)
+        # the rows' order, see HEADS_INSIDE in gluon_backward
+        outer_heads = heads
+        row_heads = 1
+        if HEADS_INSIDE:
+            outer_heads = 1
+            row_heads = heads
+        for head in range(head0, head0 + outer_heads):
+            q_row0 = head * q_rows
+            q_row_end = q_row0 + row_heads * q_rows
             for s in range(begin, end):
                 seg = plan + gl.load(plan + 1) + s * SEGMENT
+                if HEADS_INSIDE:
+                    seg = plan + gl.load(plan + 1) + (begin + end - 1 - s) * SEGMENT
                 first = gl.load(seg)
                 steps = gl.load(seg + 1)
-                whole = gl.load(seg + 2)
-                whole_end = gl.load(seg + 3)
+                whole_row = first + gl.load(seg + 2) * BLOCK_M
+                whole_row_end = first + gl.load(seg + 3) * BLOCK_M
                 bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
                 low = gl.load(plan + gl.load(plan + 2) + bound)
                 # keys past the tile's end must keep nothing, or they would reach dQ
                 width = gl.where(lane < here, gl.load(plan + gl.load(plan + 3) + bound) - low, 0)
-                for j in range(steps):
+                row = first
+                if HEADS_INSIDE:
+                    row = first + (steps - 1) * BLOCK_M
+                q_row = q_row0
+                # One loop over rows and heads: of two the compiler would keep what is alike for all heads of a row
+                # in registers there are not.
+                for _ in range(steps * row_heads):
                     slot = step % STAGES
                     phase = (step // STAGES) & 1
-                    row = first + j * BLOCK_M
                     mbarrier.wait(step_full.index(slot), phase)
                     q = qdo_smem.index(slot)
                     do = qdo_smem.index(STAGES + slot)
@@ -144,11 +129,10 @@ def consume(
                     dpt = warpgroup_mma(v_own, do.permute((1, 0)), dpt, is_async=True)
                     st = warpgroup_mma_wait(1, deps=[st])
                     pt = gl.exp2(st * SCALE2)
-                    if (j < whole) | (j >= whole_end):
+                    if (row < whole_row) | (row >= whole_row_end):
                         c = row + queries
-                        offset = (c[None, :] - low[:, None]).to(
-                            gl.uint32
-                        )  # one unsigned compare tests both ends
+                        # one unsigned compare tests both ends
+                        offset = (c[None, :] - low[:, None]).to(gl.uint32)
                         pt = gl.where(offset < width.to(gl.uint32)[:, None], pt, 0.0)
                     pb = gl.convert_layout(pt.to(DTYPE), P_LAYOUT)
                     dpt = warpgroup_mma_wait(0, deps=[dpt])
@@ -166,16 +150,23 @@ def consume(
                         dk = warpgroup_mma(gl.convert_layout(dst, P_LAYOUT), q, dk, is_async=True)
                         dv, dq = warpgroup_mma_wait(1, deps=[dv, dq])
                         tma.store_wait(0)
-                        dq_own.store(dq)
+                        dq_own.store(fragments(dq))
                         fence_async_shared()
-                        _tma_reduce_add(dq_desc, [q_row + row + DQ_ROW0, DQ_COLUMN0], dq_own)
+                        tma_reduce_add(dq_desc, [(q_row + row + DQ_ROW0) * 2, DQ_LINE0], dq_own)
                     else:
                         dk = warpgroup_mma(gl.convert_layout(dst, P_LAYOUT), q, dk, is_async=True)
                         dv = warpgroup_mma_wait(1, deps=[dv])
                     dk = warpgroup_mma_wait(0, deps=[dk])
                     mbarrier.arrive(step_empty.index(slot))
                     step += 1
+                    if HEADS_INSIDE:
+                        q_row += q_rows
+                        next_row = q_row == q_row_end
+                        row = gl.where(next_row, row - BLOCK_M, row)
+                        q_row = gl.where(next_row, q_row0, q_row)
+                    else:
+                        row += BLOCK_M
         mbarrier.arrive(kv_empty.index(0))
         done += 1
-        _store(dk, dv, dk_out, dv_out, parts, plan, plan + gl.load(plan) + index * ITEM, WG, SCALE, D)
+        store(dk, dv, dk_out, dv_out, parts, plan, plan + gl.load(plan) + index * ITEM, WG, SCALE, D)
     tma.store_wait(0)

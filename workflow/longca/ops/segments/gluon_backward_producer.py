@@ -25,6 +25,7 @@ def produce(
     step_empty,
     plan,
     stat_rows,
+    HEADS_INSIDE: gl.constexpr,
     BLOCK_M: gl.constexpr,
     D: gl.constexpr,
     STAGES: gl.constexpr,
@@ -51,21 +52,37 @@ def produce(
         mbarrier.expect(kv_full.index(0), 2 * 128 * D * 2)
         tma.async_copy_global_to_shared(k_desc, [kv * k_rows + row0, 0], kv_full.index(0), kv_smem.index(0))
         tma.async_copy_global_to_shared(v_desc, [kv * k_rows + row0, 0], kv_full.index(0), kv_smem.index(1))
-        for head in range(head0, head0 + heads):
+        outer_heads = heads
+        row_heads = 1
+        if HEADS_INSIDE:
+            outer_heads = 1
+            row_heads = heads
+        for outer in range(head0, head0 + outer_heads):
             for s in range(begin, end):
-                first = gl.load(segments + s * SEGMENT)
-                steps = gl.load(segments + s * SEGMENT + 1)
+                segment = segments + s * SEGMENT
+                if HEADS_INSIDE:
+                    segment = segments + (begin + end - 1 - s) * SEGMENT
+                first = gl.load(segment)
+                steps = gl.load(segment + 1)
                 for j in range(steps):
-                    slot = step % STAGES
-                    phase = (step // STAGES) & 1
-                    row = head * q_rows + first + j * BLOCK_M
-                    stat = head * stat_rows + first + j * BLOCK_M
-                    full = step_full.index(slot)
-                    mbarrier.wait(step_empty.index(slot), phase ^ 1)
-                    mbarrier.expect(full, 2 * (BLOCK_M * D * 2 + BLOCK_M * 4))
-                    tma.async_copy_global_to_shared(q_desc, [row, 0], full, qdo_smem.index(slot))
-                    tma.async_copy_global_to_shared(start_desc, [stat], full, stat_smem.index(slot))
-                    tma.async_copy_global_to_shared(do_desc, [row, 0], full, qdo_smem.index(STAGES + slot))
-                    tma.async_copy_global_to_shared(delta_desc, [stat], full, stat_smem.index(STAGES + slot))
-                    step += 1
+                    at = first + j * BLOCK_M
+                    if HEADS_INSIDE:
+                        at = first + (steps - 1 - j) * BLOCK_M
+                    for head in range(outer, outer + row_heads):
+                        slot = step % STAGES
+                        phase = (step // STAGES) & 1
+                        row = head * q_rows + at
+                        stat = head * stat_rows + at
+                        full = step_full.index(slot)
+                        mbarrier.wait(step_empty.index(slot), phase ^ 1)
+                        mbarrier.expect(full, 2 * (BLOCK_M * D * 2 + BLOCK_M * 4))
+                        tma.async_copy_global_to_shared(q_desc, [row, 0], full, qdo_smem.index(slot))
+                        tma.async_copy_global_to_shared(start_desc, [stat], full, stat_smem.index(slot))
+                        tma.async_copy_global_to_shared(
+                            do_desc, [row, 0], full, qdo_smem.index(STAGES + slot)
+                        )
+                        tma.async_copy_global_to_shared(
+                            delta_desc, [stat], full, stat_smem.index(STAGES + slot)
+                        )
+                        step += 1
         done += 1

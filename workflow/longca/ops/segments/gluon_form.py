@@ -58,18 +58,17 @@ def backward(
     """See longca.ops.segments.backward."""
     shape, schedule, tile = plan.shape, plan.prepared.backward, plan.prepared.backward_tile
     dim, rows, columns = shape.head_dim, tile.rows, tile.columns
-    half = (columns, dim // 2) if dim == 128 else (columns // 2, dim)  # of a step's dQ, see gluon_backward
 
     def launch(work: host.Gradients) -> None:
         backward_kernel[(schedule.programs,)](
             _describe(q, columns, dim), _describe(dout, columns, dim), _describe(k, rows, dim),
             _describe(v, rows, dim), _line(work.starts, columns), _line(work.deltas, columns),
-            _describe(work.dq, *half), work.dk, work.dv, work.parts, schedule.buffer, work.starts.shape[1],
-            SCALE=shape.scale, SUM_QUERIES=not plan.deterministic, BLOCK_M=columns, D=dim,
-            STAGES=tile.stages, **host.TABLES, num_warps=4,
+            _describe(work.dq.view(-1, dim // 2), 128, 32), work.dk, work.dv, work.parts, schedule.buffer,
+            work.starts.shape[1], SCALE=shape.scale, SUM_QUERIES=not plan.deterministic,
+            HEADS_INSIDE=schedule.heads_inside, BLOCK_M=columns, D=dim, STAGES=tile.stages, **host.TABLES, num_warps=4,
         )  # fmt: skip
 
-    return host.backward(q, k, v, out, lse, dout, plan, launch)
+    return host.backward(q, k, v, out, lse, dout, plan, launch, fragments=True)
 
 
 def _describe(x: torch.Tensor, rows: int, columns: int) -> TensorDescriptor:

@@ -8,7 +8,12 @@ import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from longca.ops.segments.device_plan import LOG2_E, STAT_ALIGN
-from longca.ops.segments.elementwise import add_parts_kernel, finish_kernel, prepare_kernel
+from longca.ops.segments.elementwise import (
+    add_parts_kernel,
+    finish_fragments_kernel,
+    finish_kernel,
+    prepare_kernel,
+)
 from longca.ops.segments.plan import Plan
 from longca.ops.segments.schedule import HEADER, ITEM, SEGMENT
 from longca.ops.segments.triton_queries import queries_kernel
@@ -21,7 +26,7 @@ ROWS, CELLS, PART_ROWS = 64, 4096, 32
 class Gradients:
     """What the main kernel of a backward writes, and reads beside q, k, v and dout.
 
-    starts, deltas fp32 [q_heads, stat rows]: -lse / scale and -rowsum(out * dout). dq fp32 like q,
+    starts, deltas fp32 [q_heads, stat rows]: -lse / scale and -rowsum(out * dout). dq fp32 [q_heads, rows, D],
     cleared: the kernel adds to it unless the plan is deterministic. parts fp32 [slots, 2, tile
     rows, D].
     """
@@ -57,8 +62,12 @@ def backward(
     dout: torch.Tensor,
     plan: Plan,
     launch: Callable[[Gradients], None],
+    fragments: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """dq, dk, dv: `launch` is the main kernel."""
+    """dq, dk, dv: `launch` is the main kernel.
+
+    `fragments`: it leaves dQ's sum as finish_fragments_kernel takes it, a head's rows padded to STAT_ALIGN.
+    """
     shape, schedule = plan.shape, plan.prepared.backward
     tile_rows, dim = plan.prepared.backward_tile.rows, shape.head_dim
     stat_rows = -(-shape.queries // STAT_ALIGN) * STAT_ALIGN
@@ -66,9 +75,10 @@ def backward(
     starts, deltas = stat = exact.new_empty((2, shape.q_heads, stat_rows))
     parts = exact.new_empty((max(schedule.slots, 1), 2, tile_rows, dim))
     make = torch.zeros_like if schedule.idle else torch.empty_like
-    work = Gradients(starts, deltas, exact.new_empty(q.shape), make(k), make(v), parts)
+    dq_rows = stat_rows if fragments else shape.queries
+    work = Gradients(starts, deltas, exact.new_empty((shape.q_heads, dq_rows, dim)), make(k), make(v), parts)
     prepare_kernel[(triton.cdiv(shape.queries, ROWS), shape.q_heads)](
-        out, dout, lse, stat, work.dq, shape.queries, stat_rows, shape.q_heads * stat_rows, 1 / shape.scale,
+        out, dout, lse, stat, work.dq, shape.queries, dq_rows, stat_rows, shape.q_heads * stat_rows, 1 / shape.scale,
         BLOCK=ROWS, D=dim,
     )  # fmt: skip
     if schedule.programs:
@@ -76,7 +86,7 @@ def backward(
     dq = (
         _ordered_queries(q, k, v, dout, work, plan)
         if plan.deterministic
-        else _summed_queries(work.dq, q, plan)
+        else _summed_queries(work.dq, q, plan, fragments)
     )
     if len(schedule.splits):
         rows = min(PART_ROWS, tile_rows)
@@ -99,8 +109,14 @@ def describe(x: torch.Tensor, rows: int) -> TensorDescriptor:
     return TensorDescriptor.from_tensor(x.view(-1, x.shape[-1]), [rows, x.shape[-1]])
 
 
-def _summed_queries(summed: torch.Tensor, q: torch.Tensor, plan: Plan) -> torch.Tensor:
+def _summed_queries(summed: torch.Tensor, q: torch.Tensor, plan: Plan, fragments: bool) -> torch.Tensor:
     dq = torch.empty_like(q)
+    if fragments:
+        heads, padded, dim = summed.shape
+        finish_fragments_kernel[(triton.cdiv(padded, ROWS), heads)](
+            summed, dq, plan.shape.scale, q.shape[1], padded, ROWS=ROWS, D=dim, num_warps=8
+        )
+        return dq
     finish_kernel[(triton.cdiv(q.numel(), CELLS),)](
         summed, dq, plan.shape.scale, q.numel(), BLOCK=CELLS, num_warps=8
     )

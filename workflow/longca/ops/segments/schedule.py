@@ -1,4 +1,4 @@
-"""Deals the tiles of all heads to persistent programs, longest first, and packs what a kernel reads.
+"""Deals the tiles of all heads to persistent programs and packs what a kernel reads.
 
 A kernel gets one int32 buffer, because each argument costs a warp-specialised kernel registers:
 HEADER numbers (where items, segments, low and high start, queries, keys), then two for each program
@@ -19,8 +19,13 @@ ITEM = 9
 SEGMENT = 6  # see longca.masks.views.segments.SEGMENT_FIELDS
 
 LONGEST_SHARE = 0.3  # of a program's fair share; a longer backward item is cut by query heads
+# Where items run in the order of their rows, the last TAIL of the work runs longest first, and there items over
+# LAST_SHARE are cut too, though not into less than SHORTEST_CUT steps.
+TAIL, LAST_SHARE, SHORTEST_CUT = 0.25, 0.05, 32
 ITEM_STEPS = 2.0  # what an item costs beside its steps, in steps
-GREEDY_ITEMS = 64  # items a program, up to which they are dealt one by one to the least loaded
+# Items a program, up to which they are dealt one by one to the least loaded; more of them in the order of their rows,
+# since to and fro they would be dealt unevenly.
+GREEDY_ITEMS, GREEDY_ROWS = 64, 512
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Schedule:
 
     Tiles without steps are no items: when `idle` is set, the caller fills their rows. splits int32
     [m, 4]: KV head, row begin, first slot, slots of each tile that several items share; their parts
-    go to `slots` fp32 slots and are added afterwards.
+    go to `slots` fp32 slots and are added afterwards. heads_inside: see schedule.
     """
 
     buffer: torch.Tensor
@@ -37,6 +42,7 @@ class Schedule:
     splits: torch.Tensor
     slots: int
     idle: bool
+    heads_inside: bool
 
 
 def schedule(
@@ -47,17 +53,20 @@ def schedule(
     programs: int,
     persistent: bool,
     group: int = 1,
+    heads_inside: bool = False,
 ) -> Schedule:
     """Items of `heads` heads; `section` neighbouring heads run together, so their columns share the L2 cache.
 
     `programs`: how many run at once. Each walks its list of items if `persistent`; else every item
     is a program. With `group` (the backward, where an item is one KV head and its `group` query
-    heads) items over LONGEST_SHARE of a fair share are cut by query heads.
+    heads) items over LONGEST_SHARE of a fair share are cut by query heads. Items run longest first; with
+    `heads_inside` (the kernel then walks all heads of an item together) in the order of their rows, so that
+    neighbours read the same columns at the same time.
     """
     device = segments.tiles.device
-    items, splits, slots = _items(segments, heads, section, programs, group)
+    items, splits, slots = _items(segments, heads, section, programs, group, heads_inside)
     if persistent:
-        owner = _deal(items[:, 5] + ITEM_STEPS, programs)
+        owner = _deal(items[:, 5] + ITEM_STEPS, programs, GREEDY_ROWS if heads_inside else GREEDY_ITEMS)
         owner, order = torch.sort(owner, stable=True)
         items = items[order]
     else:
@@ -75,13 +84,14 @@ def schedule(
     buffer = torch.cat([header.to(device), *parts])
     if len(buffer) >= 1 << 31:
         raise ValueError(f"the mask needs a table of {len(buffer)} numbers; a kernel can address 2^31")
-    return Schedule(buffer, programs, splits.int(), slots, bool((segments.tiles[:, 4] == 0).any()))
+    idle = bool((segments.tiles[:, 4] == 0).any())
+    return Schedule(buffer, programs, splits.int(), slots, idle, heads_inside)
 
 
 def _items(
-    segments: DeviceSegments, heads: int, section: int, programs: int, group: int
+    segments: DeviceSegments, heads: int, section: int, programs: int, group: int, heads_inside: bool
 ) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """int64 [n, ITEM] by section of heads, longest first; the splits; how many slots their parts take."""
+    """int64 [n, ITEM] in the order they run; the splits; how many slots their parts take."""
     row_begin, row_end, first, end, steps = segments.tiles.long().T
     device, tiles = steps.device, len(steps)
     heads_each = heads // segments.masks
@@ -92,7 +102,11 @@ def _items(
     pieces = torch.ones_like(tile)
     if group > 1:
         fair = max(float(steps.sum()) * heads_each * group / programs, 1.0)
-        pieces = (steps[tile] * group / (LONGEST_SHARE * fair)).ceil().long().clamp(1, group)
+        longest = torch.full(tile.shape, LONGEST_SHARE * fair, device=device)
+        if heads_inside:
+            last = max(LAST_SHARE * fair, min(SHORTEST_CUT, LONGEST_SHARE * fair))
+            longest[head >= (1 - TAIL) * heads] = last
+        pieces = (steps[tile] * group / longest).ceil().long().clamp(1, group)
     several = pieces > 1
     slot = torch.where(several, pieces, 0).cumsum(0) - torch.where(several, pieces, 0)
     slots = int(torch.where(several, pieces, 0).sum())
@@ -115,13 +129,17 @@ def _items(
         torch.where(several, slot[source] + piece, -1),
     ]
     items = torch.stack(columns, 1)
-    order = torch.argsort((head // section) * (1 << 32) - items[:, 5], stable=True)
-    return items[order], splits, slots
+    if not heads_inside:
+        return items[torch.argsort((head // section) * (1 << 32) - items[:, 5], stable=True)], splits, slots
+    items = items[torch.argsort(((head // section) * group + lead) * tiles + tile, stable=True)]
+    done = (items[:, 5] + ITEM_STEPS).cumsum(0)
+    late = done > (1 - TAIL) * done[-1:]
+    return items[torch.argsort(torch.where(late, (1 << 32) - items[:, 5], 0), stable=True)], splits, slots
 
 
-def _deal(cost: torch.Tensor, programs: int) -> torch.Tensor:
+def _deal(cost: torch.Tensor, programs: int, greedy_items: int) -> torch.Tensor:
     """The program of each item: greedily where items are few, else to and fro over the programs."""
-    if len(cost) > GREEDY_ITEMS * programs:
+    if len(cost) > greedy_items * programs:
         position = torch.arange(len(cost), device=cost.device)
         lap, lane = position // programs, position % programs
         return torch.where(lap % 2 == 0, lane, programs - 1 - lane)
