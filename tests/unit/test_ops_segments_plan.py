@@ -133,18 +133,32 @@ def test_heads_inside_runs_neighbouring_tiles_together_and_the_longest_last_item
     assert (np.diff(steps[in_order:]) <= 0).all()
 
 
-def test_short_runs_walk_their_heads_together():
+LONG = 32768
+DOCUMENTS = [(0, 8192, 0, 8192, "causal")] + [
+    (i, i + 1024, i, i + 1024, "causal") for i in range(8192, LONG, 1024)
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "slices", "seqlen", "persistent", "inside"),
+    [
+        ("short, uneven runs of a long sequence", DOCUMENTS, LONG, True, True),
+        ("the portable kernel has one order", DOCUMENTS, LONG, False, False),
+        ("runs as long as the sequence", [(0, LONG, 0, LONG, "causal")], LONG, True, False),
+        (
+            "runs all alike",
+            [(i, i + 128, i, i + 128, "full") for i in range(0, LONG, 128)],
+            LONG,
+            True,
+            False,
+        ),
+        ("a short sequence", [(0, 512, 0, 512, "causal"), (512, 4096, 512, 513, "full")], 4096, True, False),
+    ],
+)
+def test_short_uneven_runs_walk_their_heads_together(what, slices, seqlen, persistent, inside):
     tiles = (Tile(128, 128, 2),), Tile(128, 64, 2)
-    shape = Shape(8192, 8192, 64, 8, 128, 1.0)
-
-    def heads_inside(slices, persistent=True):
-        return prepare(shape, [slices], CPU, *tiles, persistent).backward.heads_inside
-
-    short = [(1024 * i, 1024 * i + 1024, 1024 * i, 1024 * i + 1024, "causal") for i in range(8)]
-    assert heads_inside(short)
-    assert not heads_inside(short, persistent=False)
-    # 4160 rows x 8 heads x 128 x 8 bytes are 34 MB
-    assert not heads_inside([(0, 8192, 0, 8192, "causal")])
+    shape = Shape(seqlen, seqlen, 64, 8, 128, 1.0)
+    assert prepare(shape, [slices], CPU, *tiles, persistent).backward.heads_inside is inside, what
 
 
 def test_long_backward_items_are_cut_and_their_parts_added():

@@ -10,11 +10,15 @@ from longca.ops.segments.schedule import Schedule, schedule
 
 LOG2_E = 1.4426950408889634
 CACHE_BYTES = 40e6  # of L2 that the columns of the heads in flight may take
-# A backward walks all heads of a row together where a key tile sees, on average, at most these bytes of its query heads
-# (q and dout in 16 bits, dQ's sum in 32): its neighbours then read the same rows while the cache still holds them. With
-# longer runs the programs meet at one head after another anyway, and longest first shares the cache better. Set between
-# the patterns that gain and those that lose, see "What was tried" in docs/segments.md: 9 MB gain, 34 MB lose.
-SHORT_RUN_BYTES = 24e6
+# A backward walks all heads of a row together where neighbouring key tiles see the same rows and would not meet there
+# otherwise: longest first parts them, and a head alone fills the cache. Then these rows are read while the cache still
+# holds them. Long runs meet at one head after another anyway; runs all alike keep their order, and with heads inside
+# their dQ's sums collide. Set by twelve patterns at 8k and 32k, see "What was tried" in docs/segments.md.
+SHORT_RUN_BYTES = (
+    24e6  # q and dout in 16 bits, dQ's sum in 32, of all query heads that a key tile sees on average
+)
+UNEVEN_RUNS = 2.0  # the longest run over the mean
+HEAD_BYTES = 20e6  # the same three tensors of one whole query head
 NARROW_CELLS = 0.85  # a step half as wide runs at about this share of the speed
 STAT_ALIGN = 4  # lse and delta are copied in boxes of fp32 that must start on 16 bytes
 
@@ -60,7 +64,7 @@ def prepare(
     )
     section = _section(shape.kv_heads, shape.queries * head_bytes * shape.group)
     # the portable kernel, not persistent, has one order only
-    heads_inside = persistent and _run_bytes(columns, shape) <= SHORT_RUN_BYTES
+    heads_inside = persistent and _gains_by_heads_inside(columns, shape)
     backward = schedule(
         columns, shape, shape.kv_heads, section, programs, persistent, shape.group, heads_inside
     )
@@ -80,11 +84,16 @@ def _fit(
     return with_bounds(chosen), best
 
 
-def _run_bytes(columns: DeviceSegments, shape: Shape) -> float:
-    """Bytes of q, dout and dQ that a key tile with work sees on average, all its query heads together."""
+def _gains_by_heads_inside(columns: DeviceSegments, shape: Shape) -> bool:
+    """Whether the runs of query rows that key tiles see are short, uneven, and of long sequences."""
+    row_bytes = shape.head_dim * (2 + 2 + 4)
     steps = columns.tiles[:, 4]
-    rows = float(steps.sum()) / max(int((steps > 0).sum()), 1) * columns.tile_columns
-    return rows * shape.group * shape.head_dim * (2 + 2 + 4)
+    mean = float(steps.sum()) / max(int((steps > 0).sum()), 1)
+    return (
+        shape.queries * row_bytes > HEAD_BYTES
+        and mean * columns.tile_columns * shape.group * row_bytes <= SHORT_RUN_BYTES
+        and float(steps.max()) >= UNEVEN_RUNS * mean
+    )
 
 
 def _section(kv_heads: int, bytes_each: float) -> int:

@@ -19,9 +19,14 @@ ITEM = 9
 SEGMENT = 6  # see longca.masks.views.segments.SEGMENT_FIELDS
 
 LONGEST_SHARE = 0.3  # of a program's fair share; a longer backward item is cut by query heads
-# Where items run in the order of their rows, the last TAIL of the work runs longest first, and there items over
-# LAST_SHARE are cut too, though not into less than SHORTEST_CUT steps.
-TAIL, LAST_SHARE, SHORTEST_CUT = 0.25, 0.05, 32
+# So that programs end together, items of the last heads (a share of them) are cut over a smaller share, though not into
+# less than SHORTEST_CUT steps. Where items run in the order of their rows, the last TAIL of the work runs longest first.
+TAIL = 0.25
+LAST_HEADS = {
+    True: (TAIL, 0.05),
+    False: (0.125, 0.025),
+}  # by heads_inside: share of the heads, share of a fair share
+SHORTEST_CUT = 32
 ITEM_STEPS = 2.0  # what an item costs beside its steps, in steps
 # Items a program, up to which they are dealt one by one to the least loaded; more of them in the order of their rows,
 # since to and fro they would be dealt unevenly.
@@ -103,9 +108,8 @@ def _items(
     if group > 1:
         fair = max(float(steps.sum()) * heads_each * group / programs, 1.0)
         longest = torch.full(tile.shape, LONGEST_SHARE * fair, device=device)
-        if heads_inside:
-            last = max(LAST_SHARE * fair, min(SHORTEST_CUT, LONGEST_SHARE * fair))
-            longest[head >= (1 - TAIL) * heads] = last
+        last, share = LAST_HEADS[heads_inside]
+        longest[head >= (1 - last) * heads] = max(share * fair, min(SHORTEST_CUT, LONGEST_SHARE * fair))
         pieces = (steps[tile] * group / longest).ceil().long().clamp(1, group)
     several = pieces > 1
     slot = torch.where(several, pieces, 0).cumsum(0) - torch.where(several, pieces, 0)
