@@ -1,5 +1,7 @@
 """Tensors written are read back to the last bit, whole or not at all."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -45,3 +47,14 @@ def test_a_file_of_another_size_is_no_answer(tmp_path, tensors, change):
         OSError, match=rf"one.truth has {len(content) + change} bytes, right: {len(content)}$"
     ):
         read_tensors(file, [torch.empty_like(tensor) for tensor in tensors])
+
+
+def test_writers_of_one_file_do_not_disturb_each_other(tmp_path):
+    tensors, file = [torch.arange(1 << 16, dtype=torch.float64)], tmp_path / "truth"
+    with ThreadPoolExecutor(8) as pool:
+        written = list(pool.map(lambda _: write_tensors(file, tensors, within_s=60.0), range(64)))
+    assert all(written)
+    read = [torch.empty(1 << 16, dtype=torch.float64)]
+    read_tensors(file, read)
+    assert torch.equal(read[0], tensors[0])
+    assert list(tmp_path.iterdir()) == [file]

@@ -6,6 +6,7 @@ Shapes and dtypes do not stand in it: who reads knows them.
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import torch
 
@@ -19,9 +20,10 @@ def write_tensors(file: Path, tensors: Sequence[torch.Tensor], within_s: float) 
     Given up, without a trace, as soon as the pieces written say that the whole would take longer than `within_s`.
     """
     size = sum(tensor.nbytes for tensor in tensors)
-    buffer, aside = _buffer(tensors[0].device), file.with_suffix(".part")
+    buffer = _buffer(tensors[0].device)
     start, written = time.perf_counter(), 0
-    with aside.open("wb") as out:
+    # Others may be writing the same file: each aside by itself, and whoever is last leaves it.
+    with NamedTemporaryFile(dir=file.parent, suffix=".part", delete=False) as out:
         for piece in _pieces(tensors):
             part = buffer[: len(piece)]
             part.copy_(piece)
@@ -30,6 +32,7 @@ def write_tensors(file: Path, tensors: Sequence[torch.Tensor], within_s: float) 
             worth = (time.perf_counter() - start) * size / written <= within_s
             if not worth:
                 break
+    aside = Path(out.name)
     if worth:
         aside.rename(file)
     else:
