@@ -2,6 +2,7 @@
 
 torchrun --nproc-per-node 2 benchmarks/context_parallel_peers.py --tokens 8192 --tokens 65536
 
+On GPUs, which must be of one host and reach each other, ours send by copies, as `longca measure` does.
 Both are over flash-attn 2; ours are over `--kernel` fa2, the same calls of the same library, and segments. All take
 turns, call by call; the slowest rank counts; the median of `--repeats` rounds is printed, with the ratio of theirs to
 ours (above 1 ours is faster). A peer that cannot be imported is named and left out. Each is checked against the first
@@ -26,6 +27,7 @@ from longca.masks.mask import draw_mask
 from longca.parallel.groups import Groups
 from longca.parallel.local import Setting
 from longca.parallel.mechanism import Mechanism
+from longca.parallel.peer_memory import PeerMemory
 from longca.parallel.registry import load_mechanism
 from longca.parallel.sharding import shard_sequence
 from longca.parallel.topology import Topology
@@ -69,7 +71,7 @@ def main(
             (Topology(ring=world), (_ring_flash_attn, _yunchang_ring)),
             (Topology(ulysses=world), (_yunchang_ulysses,)),
         ):
-            with Groups(topology) as groups:
+            with Groups(topology, memory=PeerMemory if on_gpu else None) as groups:
                 ours = [_ours(name, groups, q, k, v, dout) for name in kernel or ("fa2", "segments")]
                 theirs = [subject for peer in peers if (subject := _attempt(peer, q, k, v, dout))]
                 _compare(rows, ours, theirs, device, repeats)

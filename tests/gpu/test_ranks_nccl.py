@@ -35,3 +35,5 @@ def test_every_mechanism_is_right_on_gpus(ranks, tmp_path):
     assert [(r.mechanism, r.pattern, r.pass_, r.status, r.reason) for r in records if r.status != "ok"] == []
     assert {record.environment["network"] for record in records} == {"nccl"}
     assert all((record.communication_ms or 0) > 0 for record in records if ranks > 1)
+    if ranks > 1 and torch.cuda.can_device_access_peer(0, 1):
+        assert all(", copies, " in record.backend for record in records)

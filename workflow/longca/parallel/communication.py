@@ -65,6 +65,11 @@ class Link:
         self._traffic = traffic
         self._tags: Counter[tuple[bool, int]] = Counter()
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that messages of peers may take, beside the tensors that they are for."""
+        return 0
+
     def reserve(self, purpose: str, size: int, sources: int) -> None:
         """Says that messages of `purpose`, from each of the `sources` ranks before this one, take up to `size` bytes.
 

@@ -37,6 +37,7 @@ class Groups:
         self.rank = dist.get_rank()
         self.traffic = Traffic()
         self._timeout, self._memory = timeout, memory
+        self.copies = memory is not None
         self._open: list[dist.ProcessGroup] = []
         members, windows = topology.window_size, topology.windows
         self.ulysses = self._link(
@@ -53,6 +54,11 @@ class Groups:
             self.across, self.window = self.ring, self._alone()
         else:
             self.across, self.window = self._alone(), self.ring
+
+    @property
+    def mailbox_bytes(self) -> int:
+        """Bytes that this rank holds for messages that are copies."""
+        return sum(link.held_bytes for link in {self.ulysses, self.ring, self.across, self.window})
 
     def close(self) -> None:
         """Gives the groups back. What a peer still waits for from this rank ends with an error there."""

@@ -49,6 +49,11 @@ class MailboxLink(Link):
         self._boxes: dict[str, Mailbox] = {}
         self._peers = [peer for peer in range(size) if peer != index]
 
+    @property
+    def held_bytes(self) -> int:
+        """See Link."""
+        return sum(box.sources * box.capacity for box in self._boxes.values())
+
     def reserve(self, purpose: str, size: int, sources: int) -> None:
         """See Link."""
         capacity = -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT

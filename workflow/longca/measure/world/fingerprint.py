@@ -24,5 +24,5 @@ def measured_fingerprint(mechanism: str, kernel: str, versions: dict[str, str | 
 
 
 def _mechanism_source(mechanism: str) -> str:
-    own, shared = mechanism_module(mechanism), "longca.parallel.mechanism"
-    return digest(closure_digest(own, _WITHOUT), closure_digest(shared, _WITHOUT))
+    modules = mechanism_module(mechanism), "longca.parallel.mechanism", "longca.parallel.peer_memory"
+    return digest(*(closure_digest(module, _WITHOUT) for module in modules))

@@ -84,11 +84,11 @@ class RankCell:
 
     @property
     def backend(self) -> str:
-        """What ran: the mechanism it really is, and the path of its kernel."""
+        """What ran: the mechanism it really is, `copies` where engines carry its messages, the path of its kernel."""
         plans = [call.plan for call in self.mechanism.calls]
-        return (
-            f"{self.arrangement.really}, {self._form.backend(plans[0]) if plans else 'no call of the kernel'}"
-        )
+        kernel = self._form.backend(plans[0]) if plans else "no call of the kernel"
+        copies = ["copies"] if self.groups.copies else []
+        return ", ".join([self.arrangement.really, *copies, kernel])
 
     @property
     def relative_error(self) -> dict[str, float | None] | None:
@@ -156,10 +156,10 @@ class RankCell:
         return sum(self._first_ms[name] for name in passes)
 
     def peak_bytes(self, pass_: str) -> int:
-        """The allocator's peak over the inputs; a backward's includes its forward."""
+        """The allocator's peak over the inputs, and the mailboxes; a backward's includes its forward."""
         self.mechanism.release()
         call = self.forward if pass_ == "forward" else lambda: (self.forward(), self.backward())
-        return peak_bytes(call, self._device)
+        return peak_bytes(call, self._device) + self.groups.mailbox_bytes
 
     def _first(self, pass_: str, call: Callable[[], object]) -> None:
         self.groups.traffic.clear()

@@ -20,6 +20,7 @@ from longca.measure.cell import digits, free
 from longca.measure.failure import outcome_of
 from longca.measure.protocol import Outcome, Request
 from longca.measure.quality import doubts
+from longca.measure.world.carrying import shared_memory
 from longca.measure.world.findings import RankFindings, combined, miscounted
 from longca.measure.world.place import Place
 from longca.measure.world.rank_cell import RankCell
@@ -41,6 +42,7 @@ class RankMeasurer:
         # On one machine of several the library may not be there: then it is missing for all.
         self.missing = next(filter(None, self.together.gather(missing)), None)
         self._capability = torch.cuda.get_device_capability(device) if device.type == "cuda" else None
+        self._memory = shared_memory(place, device, self.together)
         self._groups: Groups | None = None
         self._cell: RankCell | None = None
 
@@ -82,7 +84,7 @@ class RankMeasurer:
         if self._groups is None or self._groups.topology != topology:
             if self._groups is not None:
                 self._groups.close()
-            self._groups = Groups(topology, timeout=PATIENCE)
+            self._groups = Groups(topology, timeout=PATIENCE, memory=self._memory)
         return self._groups
 
     def _measure(self, case: Case, request: Request) -> Outcome:
