@@ -45,11 +45,13 @@ def merge_kernel(
         most = tl.where(most == nothing, 0.0, most)
         total = most + tl.log(tl.exp(old - most) + tl.exp(new - most))
         weight = tl.where(new == nothing, 0.0, tl.exp(new - total))[:, None]
-        tl.store(lse + row, total, mask=inside)
         column = tl.arange(0, COLUMNS)[None, :]
         at = row[:, None] * head_dim + column
         here = inside[:, None] & (column < head_dim)
         before = tl.load(out + at, mask=here, other=0.0).to(tl.float32)
         addend = tl.load(part + at, mask=here & (new != nothing)[:, None], other=0.0).to(tl.float32)
         merged = before + weight * (addend - before)
+        # Several warps read the same rows: none may read what another has merged already.
+        tl.debug_barrier()
+        tl.store(lse + row, total, mask=inside)
         tl.store(result + at, merged.to(result.dtype.element_ty), mask=here)
