@@ -7,9 +7,13 @@ that an edit elsewhere, or one that no machine sees, leaves it as it is. Snakema
 import ast
 import hashlib
 import importlib.util
+import re
 import sys
 from functools import cache
 from pathlib import Path
+
+# What importlib may be given: a dotted name in full.
+_MODULE = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)+")
 
 
 @cache
@@ -85,7 +89,7 @@ def _find(module: str) -> str | None:
 
 
 def _imported(tree: ast.Module, module: str) -> set[str]:
-    """Names of the modules a tree imports, anywhere in it, and those of attributes that may be modules."""
+    """Names of the modules a tree imports, by statement or by their name as text, and of what may be one."""
     found: set[str] = set()
     file = _find(module) or ""
     package = module if file.endswith("__init__.py") else module.rpartition(".")[0]
@@ -97,4 +101,6 @@ def _imported(tree: ast.Module, module: str) -> set[str]:
             base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
             source = ".".join(filter(None, [base, node.module]))
             found |= {source} | {f"{source}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODULE.fullmatch(node.value):
+            found.add(node.value)
     return found

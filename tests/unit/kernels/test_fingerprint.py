@@ -1,6 +1,7 @@
 """What changes a kernel's fingerprint, and what does not."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from longca.closure import closure_digest
 from longca.kernels import fingerprint
 from longca.kernels.fingerprint import measured_fingerprint, pinned_version, source_fingerprint
 
+original = closure._read
 KERNEL = '''"""A kernel."""
 import os
 from .helper import scale  # relative
@@ -62,6 +64,27 @@ def test_edits(package, file, old, new, changes):
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
     assert (digest() != before) is changes
+
+
+def test_a_module_imported_by_its_name_as_text_is_part_of_it(package):
+    (package / "kernel.py").write_text(
+        'import importlib\nFORMS = {"fast": "fake_kernels.helper"}\nform = importlib.import_module(FORMS["fast"])\n'
+    )
+    before = digest()
+    (package / "helper.py").write_text("def scale(x):\n    return x * 3\n")
+    assert digest() != before
+
+
+def test_every_part_of_our_operators_is_part_of_their_kernels(monkeypatch):
+    read = {}
+    monkeypatch.setattr(closure, "_read", lambda name: read.setdefault(name, original(name)))
+    for family, kernel in (("dense", "segments"), ("dense", "flashmask"), ("sparse", "vsa_triton")):
+        closure_digest.cache_clear()
+        source_fingerprint.cache_clear()
+        source_fingerprint(family, kernel)
+    folder = Path(closure.__file__).parent / "ops"
+    parts = {f"longca.ops.{file.parent.name}.{file.stem}" for file in folder.glob("*/[!_]*.py")}
+    assert parts - read.keys() == set()
 
 
 def test_every_python_gives_the_same_digest(package):
