@@ -21,6 +21,7 @@ from longca.masks.slices import TYPES, Slice, row_bounds
 from longca.measure.ceilings import Ceilings, keep_ceilings
 from longca.reporting.figures.drawing import DRAWN_BY, draw, write_figure
 from longca.reporting.figures.javascript import kept_javascript, vega_javascript
+from longca.reporting.figures.lines import of_many_lengths
 from longca.reporting.figures.masks import polygon
 from longca.reporting.figures.print_form import printed
 from longca.reporting.figures.theme import PALETTE, kernel_scales
@@ -102,6 +103,22 @@ def test_what_is_printed_has_the_rows_and_nothing_that_waits_for_a_pointer() -> 
     # One point a cell that has a number, one cross a cell that has none.
     assert len(re.findall(r"mark-symbol role-mark.*?</g>", svg)) > 0
     assert svg.count('transform="translate(') > len(values(spec))
+
+
+def test_lines_are_of_three_lengths_where_any_panel_has_them() -> None:
+    few = dense_study(seqlens=[512, 1024])
+    rows = [
+        {"subject": s, "panel": "p", "seqlen": n}
+        for s, most in (("one", 1), ("two", 2), ("four", 4))
+        for n in range(most)
+    ]
+    assert {row["subject"] for row in of_many_lengths(rows)} == {"four"}
+    assert {row["subject"] for row in of_many_lengths([row for row in rows if row["subject"] != "four"])} == {
+        "two"
+    }
+    assert of_many_lengths([]) == []
+    write_records(few)
+    assert {row["seqlen"] for row in values(draw(tabled(few), "dense_throughput_over_length"))} == {512, 1024}
 
 
 def test_the_same_records_give_the_same_bytes_whatever_was_drawn_before() -> None:

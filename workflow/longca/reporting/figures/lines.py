@@ -25,12 +25,14 @@ _BAND = 14
 SCALE_RANGE = [_HEIGHT - _BAND, 0]
 QUANTILES = "points: median; bars: p20 to p80 of latency"
 CROSSES = "crosses below the scale: no number; the tooltip and the table say why"
+# A panel of fewer has no line to read: its cells stand in the tables, their throughput in the bars over patterns.
+FEWEST_LENGTHS = 3
 
 
 def over_length(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Lines over length, a panel a pattern and pass; bars p20 to p80; a cross where there is no number."""
     cells = cells_of(rows)
-    values = cell_values(cells)
+    values = of_many_lengths(cell_values(cells))
     x = length_axis(row["seqlen"] for row in values)
     chart = line_panels(values, x, tflops_axis(SCALE_RANGE[0]), "tflops")
     return finish(chart, title, [common_settings(cells), QUANTILES, CROSSES])
@@ -39,9 +41,18 @@ def over_length(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
 def peak_memory(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Peak memory over the inputs by length, both axes logarithmic, a panel a pattern and pass."""
     cells = cells_of(rows)
-    values = cell_values(cells)
+    values = of_many_lengths(cell_values(cells))
     chart = line_panels(values, length_axis(row["seqlen"] for row in values), memory_axis(values), "peak_mib")
     return finish(chart, title, [common_settings(cells), CROSSES])
+
+
+def of_many_lengths(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the panels that have FEWEST_LENGTHS lengths, or as many as any has where none has so many."""
+    lengths: dict[tuple[str, str], set[int]] = {}
+    for row in values:
+        lengths.setdefault((row["subject"], row["panel"]), set()).add(row["seqlen"])
+    fewest = min(FEWEST_LENGTHS, max(map(len, lengths.values()), default=0))
+    return [row for row in values if len(lengths[row["subject"], row["panel"]]) >= fewest]
 
 
 def memory_axis(values: list[dict[str, Any]]) -> alt.Y:
