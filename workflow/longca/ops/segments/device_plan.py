@@ -17,7 +17,7 @@ CACHE_BYTES = 40e6  # of L2 that the columns of the heads in flight may take
 SHORT_RUN_BYTES = (
     24e6  # q and dout in 16 bits, dQ's sum in 32, of all query heads that a key tile sees on average
 )
-UNEVEN_RUNS = 2.0  # the longest run over the mean
+UNEVEN_RUNS = 4.0  # the longest run over the mean
 HEAD_BYTES = 20e6  # the same three tensors of one whole query head
 NARROW_CELLS = 0.85  # a step half as wide runs at about this share of the speed
 STAT_ALIGN = 4  # lse and delta are copied in boxes of fp32 that must start on 16 bytes
