@@ -139,21 +139,6 @@ def test_the_fused_kernel_merges_as_the_torch_form():
     assert answers[0]["empty"] >= 80
 
 
-def test_the_fused_kernel_writes_nothing_that_another_warp_still_reads():
-    # In place, and with several warps that read the same rows: all is read before a barrier, and written after it.
-    pytest.importorskip("triton")
-    run = subprocess.run(
-        [sys.executable, "merge_compiled.py"], cwd=Path(__file__).parent, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    orders = json.loads(run.stdout)
-    assert len(orders) == 8
-    for order in orders:
-        barrier = order.index("ba")
-        assert set(order[:barrier]) == {"ld"}
-        assert set(order[barrier + 1 :]) == {"st"}
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
