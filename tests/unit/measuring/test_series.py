@@ -17,6 +17,7 @@ from longca.measure.budget import Budget, OutOfBudgetError
 from longca.measure.compiling import compile_cases
 from longca.measure.lock import JournalLock
 from longca.measure.masks import case_mask
+from longca.measure.processes import VARIABLE
 from longca.measure.record import read_records
 from longca.measure.running import measure_series, turns
 from longca.measure.series import SeriesRunner
@@ -233,6 +234,10 @@ def test_only_kernels_that_share_a_run_share_truths(tmp_path, monkeypatch):
     one = [series for series in study_series(two) if series.kernel == "right"]
     measure_series(two, tmp_path, one, None, frozenset(), QUIET)
     assert folders[0] is not None and folders[1] is None
+    # Other jobs of a run of Snakemake have other kernels.
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "of the run" / "fork"))
+    measure_series(two, tmp_path, one, None, frozenset(), QUIET)
+    assert folders[2] == tmp_path / "of the run"
 
 
 def test_what_a_case_took_that_failed_is_preparing(tmp_path):

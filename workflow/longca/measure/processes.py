@@ -17,8 +17,15 @@ from functools import cache
 from pathlib import Path
 
 VARIABLE = "LONGCA_FORK_SERVER"
-# torch, and what its profiler and the first gradient of most kernels import in seconds of their own.
-_FOR_A_COMMAND = ("torch.distributed", "torch._dynamo")
+# torch, what its profiler and the first gradient of most kernels import in seconds of their own, and what messages and
+# masks are read with.
+_FOR_A_COMMAND = (
+    "torch.distributed",
+    "torch._dynamo",
+    "pydantic.dataclasses",
+    "pydantic.type_adapter",
+    "yaml",
+)
 # And, worth it where many jobs compile, torch.compile's backend.
 _FOR_A_RUN = (*_FOR_A_COMMAND, "torch._inductor.compile_fx")
 # Of a Unix socket's path, its end counted; macOS has 104.
@@ -51,6 +58,11 @@ def _own_server(modules: tuple[str, ...]) -> tuple[Path, subprocess.Popen[bytes]
 def serve_jobs() -> None:
     """Have one server for every `longca` command that this process starts from now on."""
     os.environ[VARIABLE] = str(_own_server(_FOR_A_RUN)[0])
+
+
+def run_folder() -> Path | None:
+    """A folder that all jobs of a run share, gone when the run's server ends; None where there is no such server."""
+    return Path(os.environ[VARIABLE]).parent if VARIABLE in os.environ else None
 
 
 class ForkedProcess:

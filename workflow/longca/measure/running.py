@@ -18,6 +18,7 @@ from longca.measure.budget import Budget
 from longca.measure.controls import Controls
 from longca.measure.device_lock import timing_lock
 from longca.measure.device_probe import has_gpu
+from longca.measure.processes import run_folder
 from longca.measure.progress import series_progress
 from longca.measure.record import STATUSES
 from longca.measure.series import SeriesRunner
@@ -61,8 +62,9 @@ def measure_series(
     lock = timing_lock(study.measure.device, budget)
     todo = turns(study, series)
     with lock, tempfile.TemporaryDirectory(prefix="longca-") as folder:
-        # One kernel asks for no truth twice.
-        oracles = Path(folder) if len({(turn.family, turn.kernel) for turn in todo}) > 1 else None
+        # One kernel asks for no truth twice, but other jobs of a run ask for it, too.
+        several = len({(turn.family, turn.kernel) for turn in todo}) > 1
+        oracles = run_folder() or (Path(folder) if several else None)
         controls = Controls(study, results, budget, oracles)
         for turn, session in _sessions(study, todo, budget, oracles):
             with session:

@@ -15,6 +15,7 @@ from longca.masks.blocks import BlockMap
 from longca.masks.mask import Mask
 from longca.measure.budget import NO_LIMIT, Budget
 from longca.measure.outcome import to_record
+from longca.measure.processes import run_folder
 from longca.measure.protocol import Loaded, Outcome, Request
 from longca.measure.record import Record
 from longca.measure.sites import kernel_site
@@ -112,7 +113,7 @@ class KeptWorld:
             local_rank=0,
             local_size=self.world_size,
             meeting=Meeting(),
-            oracles=self._oracles.name,
+            oracles=str(run_folder() or self._oracles.name),
             launched_elsewhere=self._conductor is not None,
             path=tuple(map(str, site.path)),
             variables=site.variables if self._conductor else _network_variables() | site.variables,
