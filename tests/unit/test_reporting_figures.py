@@ -21,7 +21,7 @@ from longca.masks.slices import TYPES, Slice, row_bounds
 from longca.measure.ceilings import Ceilings, keep_ceilings
 from longca.reporting.figures.drawing import DRAWN_BY, draw, write_figure
 from longca.reporting.figures.javascript import kept_javascript, vega_javascript
-from longca.reporting.figures.lines import of_many_lengths
+from longca.reporting.figures.lines import panels_of_many_lengths
 from longca.reporting.figures.masks import polygon
 from longca.reporting.figures.print_form import printed
 from longca.reporting.figures.theme import PALETTE, kernel_scales
@@ -106,19 +106,26 @@ def test_what_is_printed_has_the_rows_and_nothing_that_waits_for_a_pointer() -> 
 
 
 def test_lines_are_of_three_lengths_where_any_panel_has_them() -> None:
-    few = dense_study(seqlens=[512, 1024])
-    rows = [
-        {"subject": s, "panel": "p", "seqlen": n}
-        for s, most in (("one", 1), ("two", 2), ("four", 4))
-        for n in range(most)
-    ]
-    assert {row["subject"] for row in of_many_lengths(rows)} == {"four"}
-    assert {row["subject"] for row in of_many_lengths([row for row in rows if row["subject"] != "four"])} == {
-        "two"
-    }
-    assert of_many_lengths([]) == []
-    write_records(few)
-    assert {row["seqlen"] for row in values(draw(tabled(few), "dense_throughput_over_length"))} == {512, 1024}
+    lengths = {"one": [1], "two": [1, 2], "four": [1, 2, 3, 4]}
+    rows = [{"subject": name, "panel": "p", "seqlen": n} for name, of in lengths.items() for n in of]
+    assert panels_of_many_lengths(rows) == {("four", "p")}
+    assert panels_of_many_lengths([row for row in rows if row["subject"] != "four"]) == {("two", "p")}
+    assert panels_of_many_lengths([]) == set()
+    study = dense_study(seqlens=[512, 1024])
+    write_records(study)
+    drawn = values(draw(tabled(study), "dense_throughput_over_length"))
+    assert {row["seqlen"] for row in drawn} == {512, 1024}
+
+
+def test_of_many_panels_of_lines_one_shape_of_heads_is_shown_at_a_time() -> None:
+    study = dense_study(heads=["4-2", "4-4", "8-8"], patterns="all", passes=["forward", "backward"])
+    write_records(study)
+    for name in ("dense_throughput_over_length", "peak_memory"):
+        spec = draw(tabled(study), name)
+        menu = next(param for param in spec["params"] if param["name"] == "shown_heads")
+        assert menu["bind"]["options"] == ["4-2", "4-4", "8-8"]
+        assert {row["heads"] for row in values(spec)} == {"4-2", "4-4", "8-8"}
+        assert len({row["facet"] for row in values(spec)}) == 24
 
 
 def test_the_same_records_give_the_same_bytes_whatever_was_drawn_before() -> None:
@@ -159,7 +166,7 @@ def drawn_texts(spec: dict[str, Any]) -> list[str]:
 def test_with_several_datasets_each_panel_shows_whose_documents_it_is_of() -> None:
     study = dense_study(
         datasets=["auto", "prolong512k"],
-        patterns=["causal", "causal_document", "prefix_lm_document"],
+        patterns=["causal", "prefix_lm_document"],
         passes=["forward", "backward"],
         heads=["4-2", "4-4"],
     )
@@ -168,11 +175,7 @@ def test_with_several_datasets_each_panel_shows_whose_documents_it_is_of() -> No
     tabled(study)
     subjects = [
         "causal",
-        *(
-            f"{pattern} ({dataset})"
-            for pattern in ("causal_document", "prefix_lm_document")
-            for dataset in ("auto", "prolong512k")
-        ),
+        *(f"prefix_lm_document ({dataset})" for dataset in ("auto", "prolong512k")),
     ]
     panels = [
         f"{pass_}, heads {heads}, {device}"

@@ -5,8 +5,15 @@ from typing import Any
 
 import altair as alt
 
-from longca.reporting.cells import cells_of
-from longca.reporting.figures.data import cell_values, common_settings, in_lines, in_order, inline
+from longca.reporting.cells import Cell, cells_of
+from longca.reporting.figures.data import (
+    cell_values,
+    common_settings,
+    in_lines,
+    in_order,
+    inline,
+    varying_settings,
+)
 from longca.reporting.figures.encodings import (
     PICKED,
     length_axis,
@@ -15,6 +22,7 @@ from longca.reporting.figures.encodings import (
     tflops_axis,
     tooltips,
 )
+from longca.reporting.figures.menus import chosen_settings, menus_of, with_menus
 from longca.reporting.figures.theme import finish, kernel_scales
 from longca.reporting.long import Row
 
@@ -31,28 +39,42 @@ FEWEST_LENGTHS = 3
 
 def over_length(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Lines over length, a panel a pattern and pass; bars p20 to p80; a cross where there is no number."""
-    cells = cells_of(rows)
-    values = of_many_lengths(cell_values(cells))
-    x = length_axis(row["seqlen"] for row in values)
-    chart = line_panels(values, x, tflops_axis(SCALE_RANGE[0]), "tflops")
+    cells, values, chosen = _of_many_lengths(cells_of(rows))
+    chart = line_panels(
+        values, length_axis(row["seqlen"] for row in values), tflops_axis(SCALE_RANGE[0]), "tflops"
+    )
+    chart = with_menus(chart, menus_of(values, chosen, "tflops"))
     return finish(chart, title, [common_settings(cells), QUANTILES, CROSSES])
 
 
 def peak_memory(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Peak memory over the inputs by length, both axes logarithmic, a panel a pattern and pass."""
-    cells = cells_of(rows)
-    values = of_many_lengths(cell_values(cells))
+    cells, values, chosen = _of_many_lengths(cells_of(rows))
     chart = line_panels(values, length_axis(row["seqlen"] for row in values), memory_axis(values), "peak_mib")
+    chart = with_menus(chart, menus_of(values, chosen, "peak_mib"))
     return finish(chart, title, [common_settings(cells), CROSSES])
 
 
-def of_many_lengths(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of the panels that have FEWEST_LENGTHS lengths, or as many as any has where none has so many."""
+def _of_many_lengths(cells: Sequence[Cell]) -> tuple[list[Cell], list[dict[str, Any]], list[str]]:
+    """The cells of panels that lines are drawn in, their rows, and the settings that are chosen from a menu."""
+    rows = cell_values(cells)
+    lined = panels_of_many_lengths(rows)
+    kept = [cell for cell, row in zip(cells, rows, strict=True) if (row["subject"], row["panel"]) in lined]
+    names, places = varying_settings(kept), [cell.place for cell in kept]
+    chosen = chosen_settings(
+        [{name: getattr(place, name) for name in names} for place in places],
+        [(place.pattern, place.dataset, place.pass_) for place in places],
+    )
+    return kept, cell_values(kept, chosen), chosen
+
+
+def panels_of_many_lengths(values: Sequence[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Subject and panel of those with FEWEST_LENGTHS lengths, or as many as any has where none has so many."""
     lengths: dict[tuple[str, str], set[int]] = {}
     for row in values:
         lengths.setdefault((row["subject"], row["panel"]), set()).add(row["seqlen"])
     fewest = min(FEWEST_LENGTHS, max(map(len, lengths.values()), default=0))
-    return [row for row in values if len(lengths[row["subject"], row["panel"]]) >= fewest]
+    return {panel for panel, of in lengths.items() if len(of) >= fewest}
 
 
 def memory_axis(values: list[dict[str, Any]]) -> alt.Y:
