@@ -19,8 +19,8 @@ ITEM = 9
 SEGMENT = 6  # see longca.masks.views.segments.SEGMENT_FIELDS
 
 LONGEST_SHARE = 0.3  # of a program's fair share; a longer backward item is cut by query heads
-# So that programs end together, items of the last heads (a share of them) are cut over a smaller share, though not into
-# less than SHORTEST_CUT steps. Where items run in the order of their rows, the last TAIL of the work runs longest first.
+# So that programs end together, items of the last heads (a share of them) are cut over a smaller share, though not
+# into less than SHORTEST_CUT steps. In the order of their rows, the last TAIL of the work runs longest first.
 TAIL = 0.25
 LAST_HEADS = {
     True: (TAIL, 0.05),
