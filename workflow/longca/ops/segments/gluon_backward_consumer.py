@@ -78,6 +78,7 @@ def consume(
     q_rows = (gl.load(plan + 4) + 3) // 4 * 4  # of dQ's sum: a head is padded, see host
     step = 0
     done = 0
+    segments = plan + gl.load(plan + 1)
     mine = plan + HEADER + gl.program_id(0) * 2
     for index in range(gl.load(mine), gl.load(mine + 2)):
         item = plan + gl.load(plan) + index * ITEM
@@ -99,17 +100,22 @@ def consume(
             q_row0 = head * q_rows
             q_row_end = q_row0 + row_heads * q_rows
             for s in range(begin, end):
-                seg = plan + gl.load(plan + 1) + s * SEGMENT
+                seg = segments + s * SEGMENT
                 if HEADS_INSIDE:
-                    seg = plan + gl.load(plan + 1) + (begin + end - 1 - s) * SEGMENT
+                    seg = segments + (begin + end - 1 - s) * SEGMENT
                 first = gl.load(seg)
                 steps = gl.load(seg + 1)
-                whole_row = first + gl.load(seg + 2) * BLOCK_M
-                whole_row_end = first + gl.load(seg + 3) * BLOCK_M
-                bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
-                low = gl.load(plan + gl.load(plan + 2) + bound)
-                # keys past the tile's end must keep nothing, or they would reach dQ
-                width = gl.where(lane < here, gl.load(plan + gl.load(plan + 3) + bound) - low, 0)
+                whole = gl.load(seg + 2)
+                whole_end = gl.load(seg + 3)
+                whole_row = first + whole * BLOCK_M
+                whole_row_end = first + whole_end * BLOCK_M
+                low = lane
+                width = lane
+                if (whole > 0) | (whole_end < steps):  # else the bounds are not looked at
+                    bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
+                    low = gl.load(plan + gl.load(plan + 2) + bound)
+                    # keys past the tile's end must keep nothing, or they would reach dQ
+                    width = gl.where(lane < here, gl.load(plan + gl.load(plan + 3) + bound) - low, 0)
                 row = first
                 if HEADS_INSIDE:
                     row = first + (steps - 1) * BLOCK_M
