@@ -44,7 +44,21 @@ def patterns(seqlen):
         yield f"{name} {seqlen}", ([tuple(piece) for piece in slices], seqlen, seqlen)
 
 
-CASES = {**MASKS, **dict(patterns(1000)), **dict(patterns(1025)), **dict(patterns(137))}
+# Every step is whole: kernels that know no bounds. Runs of one and of several steps, and rows without any.
+WHOLE = {
+    "whole": ([(0, 1024, 0, 1024, "full")], 1024, 1024),
+    "whole steps": (
+        [
+            (0, 128, 256, 384, "full"),
+            (128, 256, 0, 384, "full"),
+            (128, 256, 640, 768, "full"),
+            (384, 640, 0, 128, "full"),
+        ],
+        640,
+        768,
+    ),
+}
+CASES = {**MASKS, **WHOLE, **dict(patterns(1000)), **dict(patterns(1025)), **dict(patterns(137))}
 
 
 def draw(heads, rows, dim, dtype, seed):
@@ -92,6 +106,13 @@ def test_agrees_with_float64_all_heads_of_a_row_together(name, shape, determinis
     # the order of short runs in long sequences, which so few tokens do not take by themselves
     monkeypatch.setattr(device_plan, "_gains_by_heads_inside", lambda columns, shape: True)
     assert_agrees(name, shape, backend="gluon", deterministic=deterministic)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_only_masks_of_whole_steps_are_taken_for_whole(name):
+    slices, queries, keys = CASES[name]
+    prepared = segments.plan(slices, queries, keys, 8, 2, 128, torch.bfloat16, "cuda").prepared
+    assert prepared.forward.whole == prepared.backward.whole == (name in WHOLE or name == "nothing")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -56,6 +56,7 @@ def assembled(kernel):
 
 
 CAUSAL = [(0, 256, 0, 256, "causal")]
+FULL = [(0, 256, 0, 2048, "full")]
 # Runs of 64 keys, far apart: the narrow forward tile fits them.
 BLOCKS = [(0, 128, first, first + 64, "full") for first in range(0, 2048, 256)]
 
@@ -87,6 +88,9 @@ if __name__ == "__main__":
             "gluon 64": compile_all("gluon", 64, torch.float16),
             "gluon narrow": compile_all("gluon", 128, torch.bfloat16, slices=BLOCKS),
             "gluon deterministic": compile_all("gluon", 128, torch.bfloat16, True),
+            "gluon whole": compile_all("gluon", 128, torch.bfloat16, slices=FULL),
+            "gluon whole after": compile_all("gluon", 128, torch.bfloat16, slices=FULL, heads="after"),
+            "gluon 64 whole after": compile_all("gluon", 64, torch.float16, slices=FULL, heads="after"),
             "gluon 128 after": compile_all("gluon", 128, torch.bfloat16, heads="after"),
             "gluon 64 after": compile_all("gluon", 64, torch.float16, heads="after"),
             "gluon deterministic after": compile_all("gluon", 128, torch.bfloat16, True, heads="after"),

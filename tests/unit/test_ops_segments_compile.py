@@ -15,6 +15,9 @@ GLUON = [
     "gluon 64",
     "gluon narrow",
     "gluon deterministic",
+    "gluon whole",
+    "gluon whole after",
+    "gluon 64 whole after",
     "gluon 128 after",
     "gluon 64 after",
     "gluon deterministic after",
@@ -52,6 +55,8 @@ def test_few_registers_are_spilled(compiled):
     assert compiled["gluon 128"]["forward_kernel"]["spilled_bytes"] <= 32
     assert compiled["gluon 128"]["backward_kernel"]["spilled_bytes"] <= 192
     assert compiled["gluon 128 after"]["backward_kernel"]["spilled_bytes"] <= 224
+    assert compiled["gluon whole"]["forward_kernel"]["spilled_bytes"] == 0
+    assert compiled["gluon whole after"]["backward_kernel"]["spilled_bytes"] <= 64
     assert compiled["gluon 64"]["backward_kernel"]["spilled_bytes"] <= 352
     assert compiled["gluon 64 after"]["backward_kernel"]["spilled_bytes"] <= 352
     assert compiled["gluon deterministic"]["backward_kernel"]["spilled_bytes"] <= 128

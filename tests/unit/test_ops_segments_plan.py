@@ -120,6 +120,25 @@ def test_every_step_of_every_head_is_dealt_once(programs, masks, heads_inside):
     assert sorted(slot for _, _, slot in parts) == list(range(dealt.slots))
 
 
+@pytest.mark.parametrize(
+    ("slices", "by_rows", "by_columns"),
+    [
+        ([(0, 256, 0, 2048, "full")], True, True),
+        ([(0, 128, 128, 256, "full"), (128, 256, 0, 128, "full"), (128, 256, 512, 640, "full")], True, True),
+        ([(0, 128, 64, 192, "full")], True, False),
+        ([], True, True),
+        ([(0, 256, 0, 2048, "causal")], False, False),
+        ([(0, 256, 0, 2000, "full")], False, False),  # a last step that is not full
+        ([(0, 200, 0, 2048, "full")], False, False),  # a tile some of whose rows keep nothing
+    ],
+)
+def test_whole_says_that_no_step_has_a_cell_to_mask(slices, by_rows, by_columns):
+    for transpose, whole in ((False, by_rows), (True, by_columns)):
+        tiles = lower([slices], 2048 if transpose else 256, 128, 64, CPU, transpose=transpose)
+        dealt = schedule(tiles, Shape(256, 2048, 2, 2, 64, 1.0), 2, 1, 4, persistent=True)
+        assert dealt.whole == whole
+
+
 def test_heads_inside_runs_neighbouring_tiles_together_and_the_longest_last_items_first():
     shape = Shape(4096, 4096, 8, 4, 64, 1.0)
     documents = [(256 * i, 256 * i + 256, 256 * i, 256 * i + 256, "causal") for i in range(16)]

@@ -4,6 +4,7 @@ An item is a tile of 128 keys of one KV head and some of its query heads; a step
 Without HEADS_INSIDE an item walks head after head, rows forward. With it all its heads take a step at the same rows
 before the next rows, from the last rows to the first: tiles that end at the same row (of a document, of a causal mask)
 read the same queries at the same time, so that these come from the cache. device_plan chooses.
+WHOLE: see gluon_forward.
 """
 
 # ruff: noqa: N803, N806
@@ -36,6 +37,7 @@ def backward_kernel(
     SCALE: gl.constexpr,
     SUM_QUERIES: gl.constexpr,
     HEADS_INSIDE: gl.constexpr,
+    WHOLE: gl.constexpr,
     BLOCK_M: gl.constexpr,
     D: gl.constexpr,
     STAGES: gl.constexpr,
@@ -65,10 +67,10 @@ def backward_kernel(
         [
             (consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
                         step_full, step_empty, plan, dk_out, dv_out, parts,
-                        0, SCALE, SUM_QUERIES, HEADS_INSIDE, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
+                        0, SCALE, SUM_QUERIES, HEADS_INSIDE, WHOLE, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
             (consume, (dq_desc, qdo_smem, kv_smem, stat_smem, ds_smem, dq_smem, kv_full, kv_empty, ds_full,
                         step_full, step_empty, plan, dk_out, dv_out, parts,
-                        1, SCALE, SUM_QUERIES, HEADS_INSIDE, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
+                        1, SCALE, SUM_QUERIES, HEADS_INSIDE, WHOLE, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),
             (produce, (q_desc, do_desc, k_desc, v_desc, start_desc, delta_desc, qdo_smem, kv_smem, stat_smem,
                         kv_full, kv_empty, step_full, step_empty,
                         plan, stat_rows, HEADS_INSIDE, BLOCK_M, D, STAGES, ITEM, SEGMENT, HEADER)),

@@ -49,6 +49,7 @@ def consume(
     SCALE: gl.constexpr,
     SUM_QUERIES: gl.constexpr,
     HEADS_INSIDE: gl.constexpr,
+    WHOLE: gl.constexpr,
     BLOCK_M: gl.constexpr,
     D: gl.constexpr,
     STAGES: gl.constexpr,
@@ -78,7 +79,6 @@ def consume(
     q_rows = (gl.load(plan + 4) + 3) // 4 * 4  # of dQ's sum: a head is padded, see host
     step = 0
     done = 0
-    segments = plan + gl.load(plan + 1)
     mine = plan + HEADER + gl.program_id(0) * 2
     for index in range(gl.load(mine), gl.load(mine + 2)):
         item = plan + gl.load(plan) + index * ITEM
@@ -100,18 +100,14 @@ def consume(
             q_row0 = head * q_rows
             q_row_end = q_row0 + row_heads * q_rows
             for s in range(begin, end):
-                seg = segments + s * SEGMENT
+                seg = plan + gl.load(plan + 1) + s * SEGMENT
                 if HEADS_INSIDE:
-                    seg = segments + (begin + end - 1 - s) * SEGMENT
+                    seg = plan + gl.load(plan + 1) + (begin + end - 1 - s) * SEGMENT
                 first = gl.load(seg)
                 steps = gl.load(seg + 1)
-                whole = gl.load(seg + 2)
-                whole_end = gl.load(seg + 3)
-                whole_row = first + whole * BLOCK_M
-                whole_row_end = first + whole_end * BLOCK_M
-                low = lane
-                width = lane
-                if (whole > 0) | (whole_end < steps):  # else the bounds are not looked at
+                if not WHOLE:
+                    whole_row = first + gl.load(seg + 2) * BLOCK_M
+                    whole_row_end = first + gl.load(seg + 3) * BLOCK_M
                     bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
                     low = gl.load(plan + gl.load(plan + 2) + bound)
                     # keys past the tile's end must keep nothing, or they would reach dQ
@@ -135,7 +131,7 @@ def consume(
                     dpt = warpgroup_mma(v_own, do.permute((1, 0)), dpt, is_async=True)
                     st = warpgroup_mma_wait(1, deps=[st])
                     pt = gl.exp2(st * SCALE2)
-                    if (row < whole_row) | (row >= whole_row_end):
+                    if not WHOLE and (row < whole_row) | (row >= whole_row_end):
                         c = row + queries
                         # one unsigned compare tests both ends
                         offset = (c[None, :] - low[:, None]).to(gl.uint32)

@@ -39,7 +39,7 @@ def forward(
     def launch(out: torch.Tensor, lse: torch.Tensor) -> None:
         forward_kernel[(schedule.programs,)](
             _describe(q, 64, dim), _describe(k, tile.columns, dim), _describe(v, tile.columns, dim), out, lse,
-            schedule.buffer, SCALE2=shape.scale * LOG2_E, GROUP=shape.group,
+            schedule.buffer, SCALE2=shape.scale * LOG2_E, WHOLE=schedule.whole, GROUP=shape.group,
             BLOCK_N=tile.columns, D=dim, STAGES=tile.stages, **host.TABLES, num_warps=4,
         )  # fmt: skip
 
@@ -65,7 +65,8 @@ def backward(
             _describe(v, rows, dim), _line(work.starts, columns), _line(work.deltas, columns),
             _describe(work.dq.view(-1, dim // 2), 128, 32), work.dk, work.dv, work.parts, schedule.buffer,
             work.starts.shape[1], SCALE=shape.scale, SUM_QUERIES=not plan.deterministic,
-            HEADS_INSIDE=schedule.heads_inside, BLOCK_M=columns, D=dim, STAGES=tile.stages, **host.TABLES, num_warps=4,
+            HEADS_INSIDE=schedule.heads_inside, WHOLE=schedule.whole,
+            BLOCK_M=columns, D=dim, STAGES=tile.stages, **host.TABLES, num_warps=4,
         )  # fmt: skip
 
     return host.backward(q, k, v, out, lse, dout, plan, launch, fragments=True)

@@ -13,34 +13,31 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup
 
 
 @gluon.jit
-def _segment(segment):
-    """First column, steps, the range of whole steps, where the rows' bounds stand, and how far apart."""
-    first = gl.load(segment)
-    steps = gl.load(segment + 1)
-    return (
-        first,
-        steps,
-        gl.load(segment + 2),
-        gl.load(segment + 3),
-        gl.load(segment + 4),
-        gl.load(segment + 5),
-    )
+def _segments(item, WHOLE: gl.constexpr):
+    """The first and the end of an item's segments. Where all steps are whole they are walked as one."""
+    if WHOLE:
+        return 0, 1
+    else:
+        return gl.load(item + 3), gl.load(item + 4)
 
 
 @gluon.jit
-def _after(item, index, index_end, is_last, ITEM: gl.constexpr):
-    """The segment after this one, and the end of its item's; after the last step of all the same again."""
-    here = index + 1 < index_end
-    next_index = gl.load(item + ITEM + 3)
-    next_end = gl.load(item + ITEM + 4)
-    index_after = gl.where(here, index + 1, gl.where(is_last, index, next_index))
-    return index_after, gl.where(here, index_end, next_end)
+def _segment(plan, item, index, lane, SEGMENT: gl.constexpr, WHOLE: gl.constexpr):
+    """First column, steps, the range of whole steps; each row's first column and columns."""
+    if WHOLE:
+        return 0, gl.load(item + 5), 0, 0, lane, lane
+    else:
+        seg = plan + gl.load(plan + 1) + index * SEGMENT
+        bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
+        low = gl.load(plan + gl.load(plan + 2) + bound)
+        width = gl.load(plan + gl.load(plan + 3) + bound) - low
+        return gl.load(seg), gl.load(seg + 1), gl.load(seg + 2), gl.load(seg + 3), low, width
 
 
 @gluon.jit
-def _inside(column, low, high):
-    """low <= column < high, as one unsigned compare."""
-    return (column[None, :] - low[:, None]).to(gl.uint32) < (high - low).to(gl.uint32)[:, None]
+def _inside(column, low, width):
+    """low <= column < low + width, as one unsigned compare."""
+    return (column[None, :] - low[:, None]).to(gl.uint32) < width.to(gl.uint32)[:, None]
 
 
 @gluon.jit
@@ -94,6 +91,7 @@ def consume(
     lse,
     WG: gl.constexpr,
     SCALE2: gl.constexpr,
+    WHOLE: gl.constexpr,
     BLOCK_N: gl.constexpr,
     D: gl.constexpr,
     STAGES: gl.constexpr,
@@ -112,13 +110,9 @@ def consume(
     mine = plan + HEADER + gl.program_id(0) * 2
     total = gl.load(mine + 1)
     if total > 0:
-        segments = plan + gl.load(plan + 1)
-        lows = plan + gl.load(plan + 2)
-        highs = plan + gl.load(plan + 3)
         item = plan + gl.load(plan) + gl.load(mine) * ITEM
-        index = gl.load(item + 3)
-        index_end = gl.load(item + 4)
-        first, steps, whole, whole_end, bound, spread = _segment(segments + index * SEGMENT)
+        index, index_end = _segments(item, WHOLE)
+        first, steps, whole, whole_end, low, width = _segment(plan, item, index, lane, SEGMENT, WHOLE)
         j = 0
         done = 0
         o = gl.zeros([64, D], gl.float32, O_LAYOUT)
@@ -129,25 +123,24 @@ def consume(
         )
         s = warpgroup_mma_wait(0, deps=[s])
         mbarrier.arrive(k_empty.index(0))
-        if (whole > 0) | (whole_end == 0):
-            at = bound + lane * spread
-            s = gl.where(_inside(first + keys, gl.load(lows + at), gl.load(highs + at)), s, float("-inf"))
-        index_after, end_after = _after(item, index, index_end, total == 1, ITEM)
-        after = _segment(segments + index_after * SEGMENT)
+        if not WHOLE and (whole > 0) | (whole_end == 0):
+            c = first + keys
+            s = gl.where(_inside(c, low, width), s, float("-inf"))
         p, m, l, alpha = _softmax(s, none, gl.zeros_like(none), SCALE2, P_LAYOUT, DTYPE)
         for step in range(1, total):
             j += 1
             fresh = 0
             if j == steps:  # on to the next segment
                 j = 0
-                if index + 1 == index_end:  # on to the next item
+                index += 1
+                if index == index_end:  # on to the next item
                     mbarrier.arrive(q_empty.index(done & 1))
                     done += 1
                     fresh = 1
                     item += ITEM
+                    index, index_end = _segments(item, WHOLE)
                     mbarrier.wait(q_full.index(done & 1), (done >> 1) & 1)
-                index, index_end = index_after, end_after
-                first, steps, whole, whole_end, bound, spread = after
+                first, steps, whole, whole_end, low, width = _segment(plan, item, index, lane, SEGMENT, WHOLE)
             slot = step % STAGES
             before = (step - 1) % STAGES
             # scores of this step and the output of the step before run while this step's softmax is computed
@@ -156,23 +149,17 @@ def consume(
             s = warpgroup_mma(q, kv_smem.index(slot).permute((1, 0)), zero, use_acc=False, is_async=True)
             mbarrier.wait(v_full.index(before), ((step - 1) // STAGES) & 1)
             o = warpgroup_mma(p, kv_smem.index(STAGES + before), o, is_async=True)
-            # read while products run: the rows' bounds, and what comes after this segment
-            at = bound + lane * spread
-            low = gl.load(lows + at)
-            high = gl.load(highs + at)
-            index_after, end_after = _after(item, index, index_end, step + 1 == total, ITEM)
-            after = _segment(segments + index_after * SEGMENT)
             s = warpgroup_mma_wait(1, deps=[s])
             mbarrier.arrive(k_empty.index(slot))
-            if (j < whole) | (j >= whole_end):
+            if not WHOLE and (j < whole) | (j >= whole_end):
                 c = first + j * BLOCK_N + keys
-                s = gl.where(_inside(c, low, high), s, float("-inf"))
+                s = gl.where(_inside(c, low, width), s, float("-inf"))
             m_before = m
             l_before = l
             m = gl.where(fresh == 1, none, m)
             l = gl.where(fresh == 1, gl.zeros_like(l), l)
             p_new, m, l, alpha = _softmax(s, m, l, SCALE2, P_LAYOUT, DTYPE)
-            if first < 0:
+            if steps < 0:
                 _end_block()
             o = warpgroup_mma_wait(0, deps=[o])
             mbarrier.arrive(v_empty.index(before))

@@ -39,7 +39,8 @@ class Schedule:
 
     Tiles without steps are no items: when `idle` is set, the caller fills their rows. splits int32
     [m, 4]: KV head, row begin, first slot, slots of each tile that several items share; their parts
-    go to `slots` fp32 slots and are added afterwards. heads_inside: see schedule.
+    go to `slots` fp32 slots and are added afterwards. heads_inside: see schedule. whole: no
+    step of any tile has a cell to mask.
     """
 
     buffer: torch.Tensor
@@ -48,6 +49,7 @@ class Schedule:
     slots: int
     idle: bool
     heads_inside: bool
+    whole: bool
 
 
 def schedule(
@@ -90,7 +92,9 @@ def schedule(
     if len(buffer) >= 1 << 31:
         raise ValueError(f"the mask needs a table of {len(buffer)} numbers; a kernel can address 2^31")
     idle = bool((segments.tiles[:, 4] == 0).any())
-    return Schedule(buffer, programs, splits.int(), slots, idle, heads_inside)
+    _, steps, whole_begin, whole_end, _, _ = segments.segments.T
+    whole = bool(((whole_begin == 0) & (whole_end == steps)).all())
+    return Schedule(buffer, programs, splits.int(), slots, idle, heads_inside, whole)
 
 
 def _items(
