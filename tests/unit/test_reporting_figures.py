@@ -105,6 +105,32 @@ def test_what_is_printed_has_the_rows_and_nothing_that_waits_for_a_pointer() -> 
     assert svg.count('transform="translate(') > len(values(spec))
 
 
+def test_one_machine_is_said_above_and_several_at_each_point() -> None:
+    study = dense_study()
+    write_records(study)
+    above = draw(tabled(study), "dense_throughput_over_patterns")
+    assert "measured on a CPU, 2 threads, torch 2.13.0" in above["title"]["subtitle"]
+    assert not any("machine" in row for row in values(above))
+    older = {"environment": {"device": "a CPU, 2 threads", "torch": "2.12.0"}}
+    write_records(study, by_kernel(naive=older))
+    several = draw(tabled(study), "dense_throughput_over_patterns")
+    assert not any("measured on" in line for line in several["title"]["subtitle"])
+    assert {(row["kernel"], row["machine"][-6:]) for row in values(several)} == {
+        ("naive", "2.12.0"),
+        ("sdpa", "2.13.0"),
+    }
+
+
+def test_what_is_printed_has_coordinates_in_hundredths_and_texts_as_they_are() -> None:
+    study = dense_study()
+    write_records(study)
+    spec = draw(tabled(study), "dense_throughput_over_patterns")
+    spec["title"]["subtitle"] = ["1.23456 of text"]
+    svg, _ = printed(spec, 240)
+    assert "1.23456 of text" in svg
+    assert not re.search(r"<[^>]*\d\.\d{3}", svg)
+
+
 def test_lines_are_of_three_lengths_where_any_panel_has_them() -> None:
     lengths = {"one": [1], "two": [1, 2], "four": [1, 2, 3, 4]}
     rows = [{"subject": name, "panel": "p", "seqlen": n} for name, of in lengths.items() for n in of]

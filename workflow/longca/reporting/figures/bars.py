@@ -58,5 +58,5 @@ def over_patterns(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     panel = alt.Facet("facet:N", sort=order, header=panel_header())
     faceted = layered.facet(facet=panel, columns=1)
     return finish(
-        faceted, title, [common_settings(cells), "bars: median; rules: p20 to p80 of latency", note]
+        faceted, title, [*common_settings(cells), "bars: median; rules: p20 to p80 of latency", note]
     )

@@ -22,9 +22,10 @@ def cell_values(cells: Sequence[Cell], chosen: Sequence[str] = ()) -> list[dict[
     """
     varying = [name for name in varying_settings(cells) if name not in chosen]
     several = len({cell.place.dataset for cell in cells}) > 1
+    machines = len(_machines(cells)) > 1
     return [
         {name: getattr(cell.place, name) for name in chosen}
-        | _values(cell)
+        | _values(cell, machines)
         | {"subject": subject(cell.place, several), "panel": panel_title(cell.place, varying)}
         for cell in cells
     ]
@@ -70,8 +71,8 @@ def panel_title(place: Place, varying: Sequence[str]) -> str:
     return ", ".join([place.pass_, *(said[name].format(getattr(place, name)) for name in varying)])
 
 
-def common_settings(cells: Sequence[Cell]) -> str:
-    """What all cells share, for a subtitle."""
+def common_settings(cells: Sequence[Cell]) -> list[str]:
+    """What all cells share, for the lines of a subtitle: their settings, and the machine if it was one."""
     varying, place = varying_settings(cells), cells[0].place
     said = {
         "heads": f"heads {place.heads}",
@@ -79,7 +80,9 @@ def common_settings(cells: Sequence[Cell]) -> str:
         "dtype": place.dtype,
         "device": plain(place.device),
     }
-    return ", ".join(text for name, text in said.items() if name not in varying)
+    settings = ", ".join(text for name, text in said.items() if name not in varying)
+    machines = _machines(cells)
+    return [settings, f"measured on {machines[0]}"] if len(machines) == 1 else [settings]
 
 
 def in_order(values: Sequence[dict[str, Any]], field: str) -> list[Any]:
@@ -87,7 +90,7 @@ def in_order(values: Sequence[dict[str, Any]], field: str) -> list[Any]:
     return list(dict.fromkeys(row[field] for row in values))
 
 
-def _values(cell: Cell) -> dict[str, Any]:
+def _values(cell: Cell, machines: bool) -> dict[str, Any]:
     place, peak = cell.place, cell.peak_memory_bytes
     row = {
         "kernel": cell.kernel,
@@ -108,9 +111,14 @@ def _values(cell: Cell) -> dict[str, Any]:
         "peak_mib": None if peak is None else peak / MIB,
         "backend": ", ".join(dict.fromkeys(text for r in cell.rows if (text := r.get("backend")))),
         "flags": ", ".join(cell.flags),
-        "machine": _machine(cell),
+        "machine": _machine(cell) if machines else None,
     }
     return {name: _short(value) for name, value in row.items() if value not in (None, "")}
+
+
+def _machines(cells: Sequence[Cell]) -> list[str]:
+    """The machines of cells with a number, each once."""
+    return list(dict.fromkeys(_machine(cell) for cell in cells if cell.latency("p50") is not None))
 
 
 def _machine(cell: Cell) -> str:

@@ -29,7 +29,7 @@ def throughput_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixi
     values, chosen = _by_block(cells)
     chart = _panels(values, chosen, tflops_axis(SCALE_RANGE[0]), "tflops")
     found = [line for verdict in verdicts_in_short(cells) for line in textwrap.wrap(verdict, _LINE)]
-    return finish(chart, title, [common_settings(cells), QUANTILES, CROSSES, *found])
+    return finish(chart, title, [*common_settings(cells), QUANTILES, CROSSES, *found])
 
 
 def speedup_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
@@ -43,7 +43,7 @@ def speedup_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
         "speedup:Q", title="speed-up over density 1", scale=alt.Scale(type="log", base=2, range=SCALE_RANGE)
     )
     said = "the same kernel's time at density 1 over its time here; 1 / density is what kept cells alone would give"
-    return finish(_panels(values, chosen, y, "speedup"), title, [common_settings(cells), said, CROSSES])
+    return finish(_panels(values, chosen, y, "speedup"), title, [*common_settings(cells), said, CROSSES])
 
 
 def memory_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
@@ -51,7 +51,7 @@ def memory_over_density(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     cells = cells_of(rows)
     values, chosen = _by_block(cells)
     chart = _panels(values, chosen, memory_axis(values), "peak_mib")
-    return finish(chart, title, [common_settings(cells), CROSSES])
+    return finish(chart, title, [*common_settings(cells), CROSSES])
 
 
 def _by_block(cells: Sequence[Cell]) -> tuple[list[dict[str, Any]], list[str]]:

@@ -66,7 +66,7 @@ def write_figure(study: Study, name: str) -> None:
 
 def figure_text(study: Study, name: str) -> str:
     """What stands in a figure's JSON file: its specification, written the one way."""
-    return json.dumps(draw(study, name), sort_keys=True, allow_nan=False) + "\n"
+    return json.dumps(draw(study, name), sort_keys=True, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def draw(study: Study, name: str) -> dict[str, Any]:

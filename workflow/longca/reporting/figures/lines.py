@@ -44,7 +44,7 @@ def over_length(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
         values, length_axis(row["seqlen"] for row in values), tflops_axis(SCALE_RANGE[0]), "tflops"
     )
     chart = with_menus(chart, menus_of(values, chosen, "tflops"))
-    return finish(chart, title, [common_settings(cells), QUANTILES, CROSSES])
+    return finish(chart, title, [*common_settings(cells), QUANTILES, CROSSES])
 
 
 def peak_memory(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
@@ -52,7 +52,7 @@ def peak_memory(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     cells, values, chosen = _of_many_lengths(cells_of(rows))
     chart = line_panels(values, length_axis(row["seqlen"] for row in values), memory_axis(values), "peak_mib")
     chart = with_menus(chart, menus_of(values, chosen, "peak_mib"))
-    return finish(chart, title, [common_settings(cells), CROSSES])
+    return finish(chart, title, [*common_settings(cells), CROSSES])
 
 
 def _of_many_lengths(cells: Sequence[Cell]) -> tuple[list[Cell], list[dict[str, Any]], list[str]]:

@@ -18,6 +18,8 @@ _TEXT_SCALE = 14 / 11
 # Room a row of panels needs beside them, and each panel beside the next.
 _AXIS_PX, _GAP_PX, _LEGEND_PX = 70, 24, 130
 _SIZE = re.compile(r'width="([0-9.]+)" height="([0-9.]+)"')
+# A hundredth of a pixel of the screen's figure is 0.0018 mm on paper. Numbers that are said, as text, stay as they are.
+_TAG, _COORDINATE = re.compile(r"<[^>]*>"), re.compile(r"\d+\.\d{3,}")
 _WAITS_FOR_A_POINTER = ("tooltip", "params", "aria")
 
 
@@ -32,7 +34,7 @@ def printed(spec: dict[str, Any], width_pt: float) -> tuple[str, bytes]:
     still["title"] = _settings_lines(spec, choices)
     still["config"] = _larger(still["config"]) | {"aria": False}
     _fit(still, width_pt / _POINTS_PER_PIXEL)
-    drawn = vl_convert.vegalite_to_svg(json.dumps(still))
+    drawn = _TAG.sub(_in_hundredths, vl_convert.vegalite_to_svg(json.dumps(still)))
     width, height = map(float, _SIZE.search(drawn).groups())  # type: ignore[union-attr]
     tall_pt = height * width_pt / width
     # The converter to PDF takes a number without a unit for points; a viewer of SVG would take it for pixels.
@@ -102,6 +104,10 @@ def _fit(spec: dict[str, Any], width_px: float) -> None:
     inner["width"] = math.floor((width_px - _AXIS_PX) / columns - _GAP_PX)
     if "columns" in spec:
         spec["columns"] = columns
+
+
+def _in_hundredths(tag: re.Match[str]) -> str:
+    return _COORDINATE.sub(lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag[0])
 
 
 def _sized(svg: str, width: float, height: float, unit: str) -> str:

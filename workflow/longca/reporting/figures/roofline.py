@@ -36,7 +36,7 @@ def roofline(rows: Sequence[Row], ceilings: Sequence[Ceilings], title: str) -> a
     ]
     if not said:
         said = ["no ceilings: `longca ceilings` measures the device's"]
-    subtitle = [common_settings(cells), "FLOPs a byte: of what must be moved at least", *said]
+    subtitle = [*common_settings(cells), "FLOPs a byte: of what must be moved at least", *said]
     if not values:
         words = alt.Chart(inline([{"said": "not measured"}])).mark_text().encode(text="said:N")
         return finish(words, title, subtitle)

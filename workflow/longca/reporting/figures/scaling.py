@@ -31,7 +31,7 @@ def scaling(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
             row["alone"] = alone[row["facet"]]
     panel = alt.Facet("facet:N", sort=in_order(shown, "facet"), header=panel_header())
     faceted = _panels(shown).facet(facet=panel, columns=3)
-    return finish(faceted, title, [common_settings(cells), *_NOTES])
+    return finish(faceted, title, [*common_settings(cells), *_NOTES])
 
 
 def _value(cell: Cell, row: dict[str, Any]) -> dict[str, Any]:
