@@ -29,11 +29,14 @@ def seen():
     return Seen()
 
 
+def alone(seen, queries, chunks):
+    setting = SimpleNamespace(kernel=seen, head_dim=8, dtype=torch.bfloat16, device="cpu")
+    return Computation(setting, [LocalCall(rows, 32, 4, 2, None) for rows in queries], chunks)
+
+
 @pytest.fixture
 def computation(seen):
-    setting = SimpleNamespace(kernel=seen, head_dim=8, dtype=torch.bfloat16, device="cpu")
-    calls = [LocalCall(queries, 32, 4, 2, None) for queries in (32, 32, 16)]
-    return Computation(setting, calls, ("forward", "backward"))
+    return alone(seen, (32, 32, 16), chunks=1)
 
 
 def _memory(tensors):
@@ -53,6 +56,14 @@ def test_each_call_has_keys_of_its_own_and_queries_of_a_shape_stay(computation, 
     assert first[0] is second[0]
     assert narrow[0].shape == (4, 16, 8)
     assert len(set(_memory([*first[1:], *second[1:], *narrow[1:]]))) == 6
+
+
+def test_each_chunk_of_heads_has_queries_of_its_own(seen):
+    alone(seen, (32, 32, 32, 32), chunks=2).backward()
+    q, dout = ([call[place] for call in seen.calls if len(call) == 6] for place in (0, 5))
+    for of_chunks in (q, dout):
+        assert of_chunks[0] is of_chunks[1] and of_chunks[2] is of_chunks[3]
+        assert of_chunks[0] is not of_chunks[2]
 
 
 def test_a_backward_is_of_a_forward_made_once(computation, seen):

@@ -139,6 +139,13 @@ def test_whole_says_that_no_step_has_a_cell_to_mask(slices, by_rows, by_columns)
         assert dealt.whole == whole
 
 
+def test_a_tile_of_keys_that_is_cut_short_is_not_whole():
+    # its keys past the end would reach dQ through a step without bounds
+    shape = Shape(256, 200, 2, 2, 64, 1.0)
+    tiles = lower([[(0, 256, 0, 200, "full")]], 200, 128, 64, CPU, transpose=True)
+    assert not schedule(tiles, shape, 2, 1, 4, persistent=True).whole
+
+
 def test_heads_inside_runs_neighbouring_tiles_together_and_the_longest_last_items_first():
     shape = Shape(4096, 4096, 8, 4, 64, 1.0)
     documents = [(256 * i, 256 * i + 256, 256 * i, 256 * i + 256, "causal") for i in range(16)]

@@ -12,43 +12,47 @@ class Computation:
     """The same local calls as a pass makes, on random tensors, without communication, merges or sums.
 
     What a call costs does not depend on the values, but on how much memory they take: q, k, v and dout are four
-    tensors, and each call has keys of its own, as in a ring, where queries stay and keys come by.
+    tensors, and each call has keys of its own, as in a ring, where queries stay and keys come by. The calls are those
+    of `chunks` chunks of heads, one chunk after another, each with queries of its own.
     """
 
-    def __init__(self, setting: Setting, calls: Sequence[LocalCall], passes: tuple[str, ...]) -> None:
-        self._setting, self._calls = setting, calls
-        self._tensors: dict[tuple[object, ...], torch.Tensor] = {}
+    def __init__(self, setting: Setting, calls: Sequence[LocalCall], chunks: int) -> None:
+        self._setting, self._calls, self._chunks = setting, calls, chunks
+        self._tensors: dict[tuple[str, int, int, int], torch.Tensor] = {}
         self._results: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def forward(self) -> None:
         """Every call of a forward."""
-        for number, call in enumerate(self._calls):
-            self._forward(number, call)
+        for index, call in enumerate(self._calls):
+            self._forward(index, call)
 
     def backward(self) -> None:
         """Every call of a backward; their out and lse are made once, by a first forward."""
         if not self._results:
-            self._results = [self._forward(number, call) for number, call in enumerate(self._calls)]
-        for number, (call, (out, lse)) in enumerate(zip(self._calls, self._results, strict=True)):
-            q, k, v = self._inputs(number, call)
-            dout = self._tensor(call.q_heads, call.queries, "dout")
+            self._results = [self._forward(index, call) for index, call in enumerate(self._calls)]
+        for index, (call, (out, lse)) in enumerate(zip(self._calls, self._results, strict=True)):
+            q, k, v = self._inputs(index, call)
+            dout = self._of_queries("dout", index, call)
             self._setting.kernel.backward(q, k, v, out, lse, dout, call.plan)
 
-    def _forward(self, number: int, call: LocalCall) -> tuple[torch.Tensor, torch.Tensor]:
-        return self._setting.kernel.forward(*self._inputs(number, call), call.plan)
+    def _forward(self, index: int, call: LocalCall) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._setting.kernel.forward(*self._inputs(index, call), call.plan)
 
-    def _inputs(self, number: int, call: LocalCall) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        keys = call.kv_heads, call.keys
-        q = self._tensor(call.q_heads, call.queries, "q")
-        return q, self._tensor(*keys, "k", number), self._tensor(*keys, "v", number)
+    def _inputs(self, index: int, call: LocalCall) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        k, v = (self._tensor(name, index, call.kv_heads, call.keys) for name in ("k", "v"))
+        return self._of_queries("q", index, call), k, v
 
-    def _tensor(self, heads: int, rows: int, *role: object) -> torch.Tensor:
-        name = heads, rows, *role
-        if name not in self._tensors:
+    def _of_queries(self, name: str, index: int, call: LocalCall) -> torch.Tensor:
+        chunk = index * self._chunks // len(self._calls)
+        return self._tensor(name, chunk, call.q_heads, call.queries)
+
+    def _tensor(self, name: str, place: int, heads: int, rows: int) -> torch.Tensor:
+        key = name, place, heads, rows
+        if key not in self._tensors:
             setting = self._setting
             drawn = torch.randn(heads, rows, setting.head_dim, device=setting.device)
-            self._tensors[name] = drawn.to(setting.dtype)
-        return self._tensors[name]
+            self._tensors[key] = drawn.to(setting.dtype)
+        return self._tensors[key]
 
 
 class NoKernel:

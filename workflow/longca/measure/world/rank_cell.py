@@ -66,7 +66,7 @@ class RankCell:
         self._q, self._k, self._v, self._dout = (
             scatter(tensor, shard) for tensor in (whole.q, whole.k, whole.v, whole.dout)
         )
-        self._computation = Computation(self.setting, self.mechanism.calls, self._passes)
+        self._computation = Computation(self.setting, self.mechanism.calls, self.arrangement.head_chunks)
         silent = replace(self.setting, kernel=NoKernel())
         self._communication = make_mechanism(self.arrangement, groups, silent)
         self._first_ms: dict[str, float] = {}

@@ -110,7 +110,7 @@ def consume(
                     whole_row_end = first + gl.load(seg + 3) * BLOCK_M
                     bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
                     low = gl.load(plan + gl.load(plan + 2) + bound)
-                    # keys past the tile's end must keep nothing, or they would reach dQ
+                    # keys past the tile's end must keep nothing, or they would reach dQ; no such tile is WHOLE
                     width = gl.where(lane < here, gl.load(plan + gl.load(plan + 3) + bound) - low, 0)
                 row = first
                 if HEADS_INSIDE:

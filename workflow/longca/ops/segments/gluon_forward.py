@@ -1,7 +1,7 @@
 """The Hopper forward kernel: a producer warp copies tiles, two warpgroups of 64 query rows each compute.
 
 Programs are persistent: each walks its list of items. WHOLE: no step has a cell to mask (the full mask, maps of
-blocks as large as tiles); the bounds of rows then take no registers and no time.
+blocks as large as tiles, lengths that are multiples of them); the bounds of rows then take no registers and no time.
 """
 
 # ruff: noqa: N803

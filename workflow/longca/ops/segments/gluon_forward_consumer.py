@@ -23,7 +23,10 @@ def _segments(item, WHOLE: gl.constexpr):
 
 @gluon.jit
 def _segment(plan, item, index, lane, SEGMENT: gl.constexpr, WHOLE: gl.constexpr):
-    """First column, steps, the range of whole steps; each row's first column and columns."""
+    """First column, steps, the range of whole steps; each row's first column and columns.
+
+    WHOLE: only steps count, and are those of the item.
+    """
     if WHOLE:
         return 0, gl.load(item + 5), 0, 0, lane, lane
     else:
@@ -42,8 +45,8 @@ def _inside(column, low, width):
 
 @gluon.jit
 def _end_block():
-    """Never runs. The branch to it ends a block of code: the assembler waits for products in flight as early in a
-    block as it can, which would be before the softmax they are to run beside.
+    """Never runs, which the compiler must not know. The branch to it ends a block of code: the assembler waits for
+    products in flight as early in a block as it can, which would be before the softmax they are to run beside.
     """
     threads = gl.arange(0, 128, gl.BlockedLayout([1], [32], [4], [0]))
     gl.inline_asm_elementwise(

@@ -18,14 +18,16 @@ MIB = 2**20
 def cell_values(cells: Sequence[Cell], chosen: Sequence[str] = ()) -> list[dict[str, Any]]:
     """One row a cell: its place, numbers where it is ok, words where it is not, and what a tooltip says.
 
+    The machine is in it where they were measured on several.
+
     Settings that are `chosen` from a menu are columns of their own, others that vary stand in the panel's title.
     """
     varying = [name for name in varying_settings(cells) if name not in chosen]
     several = len({cell.place.dataset for cell in cells}) > 1
-    machines = len(_machines(cells)) > 1
+    several_machines = len(_machines(cells)) > 1
     return [
         {name: getattr(cell.place, name) for name in chosen}
-        | _values(cell, machines)
+        | _values(cell, several_machines)
         | {"subject": subject(cell.place, several), "panel": panel_title(cell.place, varying)}
         for cell in cells
     ]
@@ -90,7 +92,7 @@ def in_order(values: Sequence[dict[str, Any]], field: str) -> list[Any]:
     return list(dict.fromkeys(row[field] for row in values))
 
 
-def _values(cell: Cell, machines: bool) -> dict[str, Any]:
+def _values(cell: Cell, several_machines: bool) -> dict[str, Any]:
     place, peak = cell.place, cell.peak_memory_bytes
     row = {
         "kernel": cell.kernel,
@@ -111,7 +113,7 @@ def _values(cell: Cell, machines: bool) -> dict[str, Any]:
         "peak_mib": None if peak is None else peak / MIB,
         "backend": ", ".join(dict.fromkeys(text for r in cell.rows if (text := r.get("backend")))),
         "flags": ", ".join(cell.flags),
-        "machine": _machine(cell) if machines else None,
+        "machine": _machine(cell) if several_machines else None,
     }
     return {name: _short(value) for name, value in row.items() if value not in (None, "")}
 

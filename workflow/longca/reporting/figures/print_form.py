@@ -18,8 +18,9 @@ _TEXT_SCALE = 14 / 11
 # Room a row of panels needs beside them, and each panel beside the next.
 _AXIS_PX, _GAP_PX, _LEGEND_PX = 70, 24, 130
 _SIZE = re.compile(r'width="([0-9.]+)" height="([0-9.]+)"')
-# A hundredth of a pixel of the screen's figure is 0.0018 mm on paper. Numbers that are said, as text, stay as they are.
-_TAG, _COORDINATE = re.compile(r"<[^>]*>"), re.compile(r"\d+\.\d{3,}")
+# A hundredth of a pixel of the screen's figure is 0.0018 mm on paper, of an opacity nothing one sees. Numbers that are
+# said, as text, stay as they are.
+_TAG, _LONG_NUMBER = re.compile(r"<[^>]*>"), re.compile(r"\d+\.\d{3,}")
 _WAITS_FOR_A_POINTER = ("tooltip", "params", "aria")
 
 
@@ -107,7 +108,7 @@ def _fit(spec: dict[str, Any], width_px: float) -> None:
 
 
 def _in_hundredths(tag: re.Match[str]) -> str:
-    return _COORDINATE.sub(lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag[0])
+    return _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag[0])
 
 
 def _sized(svg: str, width: float, height: float, unit: str) -> str:
