@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from longca.flops import attention_flops
 from longca.reporting.long import Row
-from longca.reporting.words import NOT_MEASURED, count, status_words, worst
+from longca.reporting.words import NOT_MEASURED, count, plain, status_words, worst
 
 NO_DEVICE = "no device yet"
 
@@ -78,6 +78,15 @@ class Cell:
     def flags(self) -> tuple[str, ...]:
         """Flags of any sample, each once."""
         return tuple(dict.fromkeys(flag for row in self.rows for flag in row.get("flags") or ()))
+
+    @cached_property
+    def machine(self) -> str:
+        """The device, and the software that a number depends on most, each version once."""
+        said = [plain(self.place.device)]
+        for name in ("torch", "cuda", "driver"):
+            values = dict.fromkeys(str(v) for row in self.rows if (v := row.get(f"environment_{name}")))
+            said += [f"{name} {plain(', '.join(values), 40)}"] if values else []
+        return ", ".join(said)
 
     def throughput(self, quantile: str = "p50") -> float | None:
         """TFLOP/s a rank at a quantile (p20, p50, p80) of latency: FLOPs summed by times summed; None unless ok."""

@@ -113,23 +113,14 @@ def _values(cell: Cell, several_machines: bool) -> dict[str, Any]:
         "peak_mib": None if peak is None else peak / MIB,
         "backend": ", ".join(dict.fromkeys(text for r in cell.rows if (text := r.get("backend")))),
         "flags": ", ".join(cell.flags),
-        "machine": _machine(cell) if several_machines else None,
+        "machine": cell.machine if several_machines else None,
     }
     return {name: _short(value) for name, value in row.items() if value not in (None, "")}
 
 
 def _machines(cells: Sequence[Cell]) -> list[str]:
     """The machines of cells with a number, each once."""
-    return list(dict.fromkeys(_machine(cell) for cell in cells if cell.latency("p50") is not None))
-
-
-def _machine(cell: Cell) -> str:
-    """The device, and the software that a number depends on most, each version once."""
-    said = [plain(cell.place.device)]
-    for name in ("torch", "cuda", "driver"):
-        values = dict.fromkeys(str(v) for row in cell.rows if (v := row.get(f"environment_{name}")))
-        said += [f"{name} {plain(', '.join(values), 40)}"] if values else []
-    return ", ".join(said)
+    return list(dict.fromkeys(cell.machine for cell in cells if cell.ok))
 
 
 def _density(cell: Cell) -> float | None:
