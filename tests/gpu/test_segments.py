@@ -99,13 +99,35 @@ def test_agrees_with_float64(name, shape, deterministic, backend):
 
 
 @pytest.mark.skipif("gluon" not in BACKENDS, reason="needs a Hopper GPU")
+@pytest.mark.parametrize("order", ["heads_inside", "heads_apart"])
 @pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_float64_all_heads_of_a_row_together(name, shape, deterministic, monkeypatch):
-    # the order of short runs in long sequences, which so few tokens do not take by themselves
-    monkeypatch.setattr(device_plan, "_gains_by_heads_inside", lambda columns, shape: True)
+def test_agrees_with_float64_in_the_orders_of_long_sequences(name, shape, deterministic, order, monkeypatch):
+    # so few tokens do not take them by themselves
+    monkeypatch.setattr(device_plan, "_backward_order", lambda columns, shape: order)
     assert_agrees(name, shape, backend="gluon", deterministic=deterministic)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("growth", [4.0, 20.0, 200.0])
+def test_scores_that_grow_along_a_row(growth, dim, dtype, backend):
+    # sums are rescaled seldom, often, or in nearly every step: by all rows of a warp, and by one alone
+    tokens = 1000
+    q, k, v = draw(4, tokens, dim, dtype, 1), draw(2, tokens, dim, dtype, 3), draw(2, tokens, dim, dtype, 4)
+    grows = torch.ones(tokens, device="cuda")
+    grows[1::2], grows[5::16] = 0.3, -1.0
+    q[..., 0] = (grows * dim**0.5).to(dtype)
+    k[..., 0] = torch.linspace(0, growth, tokens, device="cuda").to(dtype)
+    slices = [(0, tokens, 0, tokens, "causal")]
+    plan = segments.plan(slices, tokens, tokens, 4, 2, dim, dtype, "cuda", backend)
+    out, lse = segments.forward(q, k, v, plan)
+    want = dense(q, k, v, torch.zeros_like(q), kept(slices, tokens, tokens).cuda())
+    assert (out.double() - want[0]).norm() <= 6e-3 * want[0].norm()
+    assert ((out.double() - want[0]).norm(dim=-1) <= 2e-2 * want[0].norm(dim=-1)).all()
+    assert (lse - want[1]).abs().max() < 1e-3
 
 
 @pytest.mark.parametrize("name", CASES)

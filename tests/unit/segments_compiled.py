@@ -61,9 +61,12 @@ FULL = [(0, 256, 0, 2048, "full")]
 BLOCKS = [(0, 128, first, first + 64, "full") for first in range(0, 2048, 256)]
 
 
+ORDERS = {"inside": "heads_inside", "after": "longest_first"}
+
+
 def compile_all(backend, dim, dtype, deterministic=False, slices=CAUSAL, heads="inside"):
     """heads: the order a backward walks, all heads of a row together ("inside") or one head "after" another."""
-    device_plan._gains_by_heads_inside = lambda columns, shape: heads == "inside"
+    device_plan._backward_order = lambda columns, shape: ORDERS[heads]
     kernels = {}
 
     def launch(kernel, grid):

@@ -10,10 +10,13 @@ from segments_cases import MASKS
 from longca.masks.blocks import draw_block_map
 from longca.masks.views import segments as view
 from longca.ops import segments
+from longca.ops.segments import items
 from longca.ops.segments.device_plan import Tile, _fit, _section, prepare
+from longca.ops.segments.items import ITEM
 from longca.ops.segments.lowering import lower
 from longca.ops.segments.plan import Shape
-from longca.ops.segments.schedule import HEADER, ITEM, schedule
+from longca.ops.segments.row_intervals import order_by
+from longca.ops.segments.schedule import HEADER, schedule
 
 CPU = torch.device("cpu")
 
@@ -82,14 +85,34 @@ def test_full_slices_may_be_an_array():
     assert all(torch.equal(out, outs[2]) for out in outs[2:])
 
 
+@pytest.mark.parametrize("scale", [1, 1 << 31])  # keys of 32 bits, and more
+def test_only_what_is_out_of_order_is_sorted(scale):
+    first, second = torch.tensor([2, 0, 2, 0]), torch.tensor([1, 3, 0, 3]) * scale
+    order = order_by(first, second)
+    assert order.tolist() == [1, 3, 2, 0]
+    assert order_by(first[order], second[order]) is None
+    assert order_by(first[:0], second[:0]) is None
+
+
+def test_slices_may_stand_in_any_order():
+    slices = [
+        (20 * i, 20 * i + 20, 30 * j, 30 * j + 30, "full") for i in range(9) for j in range(0, 7, 1 + i % 3)
+    ]
+    shuffled = [slices[i] for i in np.random.default_rng(5).permutation(len(slices))]
+    for transpose in (False, True):
+        given = (torch.tensor([piece[:4] for piece in pieces]) for pieces in (slices, shuffled))
+        a, b = (vars(lower([pieces], 210, 64, 32, CPU, transpose)) for pieces in given)
+        assert all(torch.equal(a[name], b[name]) for name in ("tiles", "segments", "low", "high"))
+
+
 @pytest.mark.parametrize("programs", [1, 5, 132])
 @pytest.mark.parametrize("masks", [1, 4])
-@pytest.mark.parametrize("heads_inside", [False, True])
-def test_every_step_of_every_head_is_dealt_once(programs, masks, heads_inside):
+@pytest.mark.parametrize("order", ["longest_first", "heads_inside", "heads_apart"])
+def test_every_step_of_every_head_is_dealt_once(programs, masks, order):
     shape = Shape(1000, 1000, 32, 4, 64, 1.0)
     lists = [[(0, 600, 0, 600 - 50 * i, "causal"), (600, 1000, 0, 1000, "full")] for i in range(masks)]
     tiles = lower(lists, 1000, 128, 64, CPU, transpose=True)
-    dealt = schedule(tiles, shape, 4, 2, programs, True, 8, heads_inside)
+    dealt = schedule(tiles, shape, 4, 2, programs, True, 8, order)
     buffer = dealt.buffer.tolist()
     table = np.array(buffer[HEADER : HEADER + 2 * programs + 2]).reshape(-1, 2)
     items = np.array(buffer[buffer[0] : buffer[1]]).reshape(-1, ITEM)
@@ -150,11 +173,11 @@ def test_heads_inside_runs_neighbouring_tiles_together_and_the_longest_last_item
     shape = Shape(4096, 4096, 8, 4, 64, 1.0)
     documents = [(256 * i, 256 * i + 256, 256 * i, 256 * i + 256, "causal") for i in range(16)]
     tiles = lower([documents], 4096, 128, 64, CPU, transpose=True)
-    dealt = schedule(tiles, shape, 4, 1, 1, persistent=True, group=2, heads_inside=True)
+    dealt = schedule(tiles, shape, 4, 1, 1, persistent=True, group=2, order="heads_inside")
     buffer = dealt.buffer.tolist()
     row, _, head, _, _, steps, *_ = np.array(buffer[buffer[0] : buffer[1]]).reshape(-1, ITEM).T
     in_order = 3 * 32  # all but the last KV head
-    assert dealt.heads_inside and dealt.slots == 0
+    assert dealt.order == "heads_inside" and dealt.slots == 0
     assert list(zip(head, row, strict=True))[:90] == [(h, 128 * i) for h in range(3) for i in range(32)][:90]
     assert (np.diff(steps[in_order:]) <= 0).all()
 
@@ -165,26 +188,58 @@ DOCUMENTS = [(0, 8192, 0, 8192, "causal")] + [
 ]
 
 
+CAUSAL, BLOCKS = (
+    [(0, LONG, 0, LONG, "causal")],
+    [(i, i + 128, i, i + 128, "full") for i in range(0, LONG, 128)],
+)
+SHORT = [(0, 512, 0, 512, "causal"), (512, 4096, 512, 513, "full")]
+
+
 @pytest.mark.parametrize(
-    ("what", "slices", "seqlen", "persistent", "inside"),
+    ("what", "slices", "seqlen", "heads", "persistent", "order"),
     [
-        ("short, uneven runs of a long sequence", DOCUMENTS, LONG, True, True),
-        ("the portable kernel has one order", DOCUMENTS, LONG, False, False),
-        ("runs as long as the sequence", [(0, LONG, 0, LONG, "causal")], LONG, True, False),
-        (
-            "runs all alike",
-            [(i, i + 128, i, i + 128, "full") for i in range(0, LONG, 128)],
-            LONG,
-            True,
-            False,
-        ),
-        ("a short sequence", [(0, 512, 0, 512, "causal"), (512, 4096, 512, 513, "full")], 4096, True, False),
+        ("short, uneven runs of a long sequence", DOCUMENTS, LONG, (64, 8), True, "heads_inside"),
+        ("the portable kernel has one order", DOCUMENTS, LONG, (64, 8), False, "longest_first"),
+        ("long, uneven runs", CAUSAL, LONG, (64, 8), True, "heads_apart"),
+        ("no group to take apart", CAUSAL, LONG, (8, 8), True, "longest_first"),
+        ("long runs all alike", [(0, LONG, 0, LONG, "full")], LONG, (64, 8), True, "longest_first"),
+        ("short runs all alike", BLOCKS, LONG, (64, 8), True, "longest_first"),
+        ("a short sequence", SHORT, 4096, (64, 8), True, "longest_first"),
+        ("nothing kept", [], LONG, (64, 8), True, "longest_first"),
     ],
 )
-def test_short_uneven_runs_walk_their_heads_together(what, slices, seqlen, persistent, inside):
+def test_the_order_of_a_backward(what, slices, seqlen, heads, persistent, order):
     tiles = (Tile(128, 128, 2),), Tile(128, 64, 2)
-    shape = Shape(seqlen, seqlen, 64, 8, 128, 1.0)
-    assert prepare(shape, [slices], CPU, *tiles, persistent).backward.heads_inside is inside, what
+    shape = Shape(seqlen, seqlen, *heads, 128, 1.0)
+    assert prepare(shape, [slices], CPU, *tiles, persistent).backward.order == order, what
+
+
+def dealt_items(seqlen, programs, order, kv_heads=2, section=1):
+    """A causal mask's backward, eight query heads a KV head."""
+    shape = Shape(seqlen, seqlen, 8 * kv_heads, kv_heads, 64, 1.0)
+    tiles = lower([[(0, seqlen, 0, seqlen, "causal")]], seqlen, 128, 64, CPU, transpose=True)
+    dealt = schedule(tiles, shape, kv_heads, section, programs, True, 8, order)
+    buffer = dealt.buffer.tolist()
+    return dealt, np.array(buffer[buffer[0] : buffer[1]]).reshape(-1, ITEM)
+
+
+def test_heads_apart_walks_a_query_head_of_all_tiles_before_the_next_longest_first(monkeypatch):
+    _, table = dealt_items(1024, 1, "heads_apart")
+    assert table[:, 6].tolist() == [head for head in range(16) for _ in range(8)] and (table[:, 7] == 1).all()
+    assert table[:, 5].reshape(16, 8).tolist() == [list(range(16, 0, -2))] * 16
+    # where the parts of eight pieces a tile have no room, heads stay together in twos
+    monkeypatch.setattr(items, "PARTS_BYTES", 16 * 4 * (2 * 128 * 64 * 4))
+    dealt, table = dealt_items(1024, 1, "heads_apart")
+    assert (table[:, 7] == 2).all() and dealt.slots == 16 * 4
+
+
+def test_few_tiles_are_cut_into_fewer_parts_where_that_ends_earlier():
+    # at 1024 tokens parts take a fourth as long as the steps, at 2048 an eighth
+    slots = {
+        seqlen: dealt_items(seqlen, 132, "longest_first", 8, section)[0].slots
+        for seqlen, section in ((1024, 8), (2048, 4))
+    }
+    assert slots == {1024: 248, 2048: 504}
 
 
 def test_long_backward_items_are_cut_and_their_parts_added():

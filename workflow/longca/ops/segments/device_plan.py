@@ -4,21 +4,25 @@ from dataclasses import dataclass
 
 import torch
 
-from longca.ops.segments.lowering import DeviceSegments, lower, outline, with_bounds
+from longca.ops.segments.items import Order
+from longca.ops.segments.lowering import DeviceSegments, lower, outline_tiled, with_bounds
 from longca.ops.segments.plan import Shape, SliceList, all_full
 from longca.ops.segments.schedule import Schedule, schedule
+from longca.ops.segments.tiled_rows import tiled_rows
 
 LOG2_E = 1.4426950408889634
 CACHE_BYTES = 40e6  # of L2 that the columns of the heads in flight may take
-# A backward walks all heads of a row together where neighbouring key tiles see the same rows and would not meet there
-# otherwise: longest first parts them, and a head alone fills the cache. Then these rows are read while the cache still
-# holds them. Long runs meet at one head after another anyway; runs all alike keep their order, and with heads inside
-# their dQ's sums collide. Set by twelve patterns at 8k and 32k, see "What was tried" in docs/segments.md.
-SHORT_RUN_BYTES = (
-    24e6  # q and dout in 16 bits, dQ's sum in 32, of all query heads that a key tile sees on average
-)
+# The orders of a backward (see schedule), by bytes of what a key tile sees: q and dout in 16 bits, dQ's sum in 32. Set
+# by twelve patterns and by block maps over length, see "What was tried" in docs/segments.md.
+# Heads inside: where neighbouring key tiles see the same rows and would not meet there otherwise, since longest first
+# parts them, and a head alone fills the cache. Long runs meet at one head after another anyway; runs all alike keep
+# their order, and with heads inside their dQ's sums collide.
+SHORT_RUN_BYTES = 24e6  # on average, of all query heads of a group
 UNEVEN_RUNS = 4.0  # the longest run over the mean
-HEAD_BYTES = 20e6  # the same three tensors of one whole query head
+HEAD_BYTES = 20e6  # of one whole query head
+# Heads apart: where runs are longer and differ. Programs that walk several heads of a tile drift apart, into columns of
+# different heads, which do not fit the cache together. A shorter run does not repay the parts of dK and dV it leaves.
+LONG_RUN_BYTES = 4.6e6  # on average, of one query head
 NARROW_CELLS = 0.85  # a step half as wide runs at about this share of the speed
 STAT_ALIGN = 4  # lse and delta are copied in boxes of fp32 that must start on 16 bytes
 
@@ -64,10 +68,8 @@ def prepare(
     )
     section = _section(shape.kv_heads, shape.queries * head_bytes * shape.group)
     # the portable kernel, not persistent, has one order only
-    heads_inside = persistent and _gains_by_heads_inside(columns, shape)
-    backward = schedule(
-        columns, shape, shape.kv_heads, section, programs, persistent, shape.group, heads_inside
-    )
+    order = _backward_order(columns, shape) if persistent else "longest_first"
+    backward = schedule(columns, shape, shape.kv_heads, section, programs, persistent, shape.group, order)
     return DevicePlan(forward, backward, forward_tile, backward_tile)
 
 
@@ -75,25 +77,34 @@ def _fit(
     masks: list[SliceList], shape: Shape, tiles: tuple[Tile, ...], device: torch.device
 ) -> tuple[DeviceSegments, Tile]:
     best, rest = tiles[0], tiles[1:]
-    chosen = outline(masks, shape.queries, best.rows, best.columns, device)
+    # most of the work, and the same for all: they have as many rows
+    tiled = tiled_rows(masks, shape.queries, best.rows, device)
+    chosen = outline_tiled(tiled, best.columns)
     if all_full(masks):
         for tile in rest:
-            other = outline(masks, shape.queries, tile.rows, tile.columns, device)
+            other = outline_tiled(tiled, tile.columns)
             if other.cells < NARROW_CELLS * chosen.cells:
                 chosen, best = other, tile
     return with_bounds(chosen), best
 
 
-def _gains_by_heads_inside(columns: DeviceSegments, shape: Shape) -> bool:
-    """Whether the runs of query rows that key tiles see are short, uneven, and of long sequences."""
+def _backward_order(columns: DeviceSegments, shape: Shape) -> Order:
+    """The order for these runs of query rows that key tiles see."""
     row_bytes = shape.head_dim * (2 + 2 + 4)
-    steps = columns.tiles[:, 4]
-    mean = float(steps.sum()) / max(int((steps > 0).sum()), 1)
-    return (
+    steps = columns.tiles[:, 4][columns.tiles[:, 4] > 0]
+    if not len(steps):
+        return "longest_first"
+    longest, mean = int(steps.max()), float(steps.double().mean())
+    run_bytes = mean * columns.tile_columns * row_bytes
+    if (
         shape.queries * row_bytes > HEAD_BYTES
-        and mean * columns.tile_columns * shape.group * row_bytes <= SHORT_RUN_BYTES
-        and float(steps.max()) >= UNEVEN_RUNS * mean
-    )
+        and run_bytes * shape.group <= SHORT_RUN_BYTES
+        and longest >= UNEVEN_RUNS * mean
+    ):
+        return "heads_inside"
+    if shape.group > 1 and run_bytes >= LONG_RUN_BYTES and longest > mean:
+        return "heads_apart"
+    return "longest_first"
 
 
 def _section(kv_heads: int, bytes_each: float) -> int:

@@ -65,7 +65,7 @@ def backward(
             _describe(v, rows, dim), _line(work.starts, columns), _line(work.deltas, columns),
             _describe(work.dq.view(-1, dim // 2), 128, 32), work.dk, work.dv, work.parts, schedule.buffer,
             work.starts.shape[1], SCALE=shape.scale, SUM_QUERIES=not plan.deterministic,
-            HEADS_INSIDE=schedule.heads_inside, WHOLE=schedule.whole,
+            HEADS_INSIDE=schedule.order == "heads_inside", WHOLE=schedule.whole,
             BLOCK_M=columns, D=dim, STAGES=tile.stages, **host.TABLES, num_warps=4,
         )  # fmt: skip
 

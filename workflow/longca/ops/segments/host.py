@@ -14,8 +14,9 @@ from longca.ops.segments.elementwise import (
     finish_kernel,
     prepare_kernel,
 )
+from longca.ops.segments.items import ITEM
 from longca.ops.segments.plan import Plan
-from longca.ops.segments.schedule import HEADER, ITEM, SEGMENT
+from longca.ops.segments.schedule import HEADER, SEGMENT
 from longca.ops.segments.triton_queries import queries_kernel
 
 TABLES = {"ITEM": ITEM, "SEGMENT": SEGMENT, "HEADER": HEADER}

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from longca.ops.segments.plan import SliceList
-from longca.ops.segments.row_intervals import row_intervals
-
-_FAR = 1 << 40
+from longca.ops.segments.tiled_rows import TiledRows, tiled_rows
 
 
 @dataclass(frozen=True)
@@ -36,28 +34,21 @@ class DeviceSegments:
 class Outline:
     """Segments but for the bounds of their rows: what a tile costs is known, and little has been written yet.
 
-    Of each interval of rows that are alike: row, alike, low, high, segment. Of each segment: fields, the first four of
-    SEGMENT_FIELDS, and whether it is uniform (all rows have the same bounds). tiles as in DeviceSegments.
+    segment: of each interval of `tiled`. Of each segment: fields, the first four of SEGMENT_FIELDS, and whether it is
+    uniform (all rows have the same bounds). tiles as in DeviceSegments.
     """
 
-    row: torch.Tensor
-    alike: torch.Tensor
-    low: torch.Tensor
-    high: torch.Tensor
+    tiled: TiledRows
     segment: torch.Tensor
-    unit: int
     fields: torch.Tensor
     uniform: torch.Tensor
     tiles: torch.Tensor
-    rows: int
-    masks: int
-    tile_rows: int
     tile_columns: int
 
     @property
     def cells(self) -> int:
         """Cells that a kernel computes."""
-        return int(self.tiles[:, 4].sum()) * self.tile_rows * self.tile_columns
+        return int(self.tiles[:, 4].sum()) * self.tiled.tile_rows * self.tile_columns
 
 
 def lower(
@@ -83,39 +74,29 @@ def outline(
     align: int = 1,
 ) -> Outline:
     """As `lower`, but without the rows' bounds, which are most of what it writes."""
-    tiles = -(-rows // tile_rows)
-    stride = tiles * tile_rows  # each mask starts at a tile of its own
-    seen = row_intervals(masks, stride, tile_rows, device, transpose)
-    row, alike_rows, low, high = seen.row, seen.alike, seen.low, seen.high
-    run = _runs(row // tile_rows, low, high, tile_columns)
+    return outline_tiled(
+        tiled_rows(masks, rows, tile_rows, device, transpose), tile_columns, transpose, align
+    )
 
-    # Within a run a row's n-th interval goes to the run's n-th segment; rows stay in order.
-    run, order = torch.sort(run, stable=True)
-    row, alike_rows, low, high = row[order], alike_rows[order], low[order], high[order]
-    position = torch.arange(len(row), device=device)
-    start = _starts(row, run)
-    rank = position - torch.cummax(torch.where(start, position, 0), 0).values if len(row) else position
-    ranks = int(rank.max()) + 1 if len(row) else 1
-    key, order = torch.sort(run * ranks + rank, stable=True)
-    row, alike_rows, low, high = row[order], alike_rows[order], low[order], high[order]
 
-    start = _starts(key)
-    segment = start.cumsum(0) - 1
-    at = start.nonzero()[:, 0]
-    tile = row[at] // tile_rows
-    row_begin = (torch.arange(len(masks) * tiles, device=device) % tiles) * tile_rows
+def outline_tiled(tiled: TiledRows, tile_columns: int, transpose: bool = False, align: int = 1) -> Outline:
+    """The outline for one of the widths that share `tiled`."""
+    rows, tile_rows, tiles = tiled.rows, tiled.tile_rows, tiled.masks * tiled.tiles
+    segment, count = _segments(tiled, tile_columns)
+    device = segment.device
+    low, high = tiled.seen.low.int(), tiled.seen.high.int()  # half as much to read and write
+    tile = segment.new_empty(count).scatter_(0, segment, tiled.tile)
+    row_begin = (torch.arange(tiles, device=device) % tiled.tiles) * tile_rows
     row_end = (row_begin + tile_rows).clamp(max=rows)
-    count = len(at)
 
     def reduce(values: torch.Tensor, how: str) -> torch.Tensor:
-        empty = torch.zeros(count, dtype=values.dtype, device=device)
-        return empty.scatter_reduce(0, segment, values, how, include_self=False)
+        return values.new_zeros(count).scatter_reduce(0, segment, values, how, include_self=False)
 
     least, most, low_most, high_least = (
         reduce(*pair) for pair in ((low, "amin"), (high, "amax"), (low, "amax"), (high, "amin"))
     )
     here = (row_end - row_begin)[tile]
-    every_row = torch.zeros_like(here).index_add(0, segment, alike_rows) == here
+    every_row = torch.zeros_like(here).index_add(0, segment, tiled.seen.alike) == here
     begin = least // align * align
     steps = -(-(most - begin) // tile_columns)
     whole_begin = -(-(low_most - begin) // tile_columns)
@@ -127,11 +108,11 @@ def outline(
 
     uniform = every_row & (least == low_most) & (most == high_least)
     fields = torch.stack([begin, steps, whole_begin, whole_end], 1)
-    first = torch.searchsorted(tile, torch.arange(len(masks) * tiles + 1, device=device))
-    work = torch.zeros(len(masks) * tiles, dtype=torch.int64, device=device).index_add(0, tile, steps)
+    first = torch.searchsorted(tile, torch.arange(tiles + 1, device=device))
+    # a difference of sums: hundreds of segments adding to one tile would wait for each other
+    work = torch.nn.functional.pad(steps.cumsum(0), (1, 0))[first].diff()
     table = torch.stack([row_begin, row_end, first[:-1], first[1:], work], 1).int()
-    shape = (rows, len(masks), tile_rows, tile_columns)
-    return Outline(row, alike_rows, low, high, segment, seen.unit, fields, uniform, table, *shape)
+    return Outline(tiled, segment, fields, uniform, table, tile_columns)
 
 
 def with_bounds(outlined: Outline) -> DeviceSegments:
@@ -139,42 +120,47 @@ def with_bounds(outlined: Outline) -> DeviceSegments:
 
     A uniform segment has one pair of bounds, another a pair a row, alike in groups of `unit` rows.
     """
-    tile_rows, unit, uniform = outlined.tile_rows, outlined.unit, outlined.uniform
+    tiled, seen, uniform = outlined.tiled, outlined.tiled.seen, outlined.uniform
+    tile_rows, unit = tiled.tile_rows, seen.unit
     mixed = ~uniform[outlined.segment]
     # First the bounds of each group, then each as often as it has rows.
     groups = torch.where(uniform, 1, tile_rows // unit)
     begin = groups.cumsum(0) - groups
-    copies = torch.where(mixed, outlined.alike // unit, 1)
+    copies = torch.where(mixed, seen.alike // unit, 1)
     source = torch.repeat_interleave(copies)
-    place = begin[outlined.segment] + torch.where(mixed, outlined.row % tile_rows // unit, 0)
+    place = begin[outlined.segment] + torch.where(mixed, seen.row % tile_rows // unit, 0)
     place = (place - (copies.cumsum(0) - copies))[source] + torch.arange(len(source), device=source.device)
     bounds = torch.zeros((2, int(groups.sum())), dtype=torch.int32, device=source.device)
-    bounds[0, place], bounds[1, place] = outlined.low.int()[source], outlined.high.int()[source]
+    bounds[0, place], bounds[1, place] = seen.low.int()[source], seen.high.int()[source]
+    low, high = bounds
     if unit > 1:
-        times = torch.where(uniform, 1, unit).repeat_interleave(groups)
-        bounds = bounds[:, torch.repeat_interleave(times)]
+        # the longest of all that is written: an index of 32 bits, and one for both
+        times = torch.where(uniform, 1, unit).int().repeat_interleave(groups)
+        index = torch.repeat_interleave(times)
+        low, high = low.index_select(0, index), high.index_select(0, index)
 
     size = torch.where(uniform, 1, tile_rows)
     spread = torch.where(uniform, 0, 1)
     fields = torch.cat([outlined.fields, torch.stack([size.cumsum(0) - size, spread], 1)], 1).int()
-    shape = (outlined.rows, outlined.masks, tile_rows, outlined.tile_columns)
-    return DeviceSegments(outlined.tiles, fields, bounds[0], bounds[1], *shape)
+    shape = (tiled.rows, tiled.masks, tile_rows, outlined.tile_columns)
+    return DeviceSegments(outlined.tiles, fields, low, high, *shape)
 
 
-def _runs(tile: torch.Tensor, low: torch.Tensor, high: torch.Tensor, gap: int) -> torch.Tensor:
-    """Numbers the runs: a tile's intervals share one unless `gap` or more unused columns lie between."""
-    order = torch.argsort(tile * _FAR + low, stable=True)
-    base = tile[order] * _FAR  # one cumulative maximum serves all tiles
-    reach = torch.cummax(high[order] + base, 0).values if len(order) else base
-    new = torch.ones_like(tile, dtype=torch.bool)
-    new[1:] = low[order][1:] + base[1:] >= reach[:-1] + gap
-    return torch.empty_like(tile).scatter_(0, order, new.cumsum(0))
+def _segments(tiled: TiledRows, tile_columns: int) -> tuple[torch.Tensor, int]:
+    """The segment of each interval, and how many there are: within a run a row's n-th interval goes to the run's n-th.
 
-
-def _starts(*keys: torch.Tensor) -> torch.Tensor:
-    """True where any of the sorted keys changes."""
-    start = torch.ones_like(keys[0], dtype=torch.bool)
-    start[1:] = False
-    for key in keys:
-        start[1:] |= key[1:] != key[:-1]
-    return start
+    A tile's intervals share a run unless `tile_columns` or more unused columns lie between.
+    """
+    run = tiled.in_rows((tiled.gap >= tile_columns).cumsum(0) - 1)
+    if not len(run):
+        return run, 0
+    # A row's intervals of one run stand together.
+    start = torch.ones_like(run, dtype=torch.bool)
+    start[1:] = (run[1:] != run[:-1]) | (tiled.seen.row[1:] != tiled.seen.row[:-1])
+    position = torch.arange(len(run), device=run.device)
+    rank = position - torch.cummax(torch.where(start, position, 0), 0).values
+    sizes = run.new_zeros(int(run.max()) + 1, dtype=torch.int32).scatter_reduce(
+        0, run, rank.int() + 1, "amax"
+    )
+    ends = sizes.cumsum(0)
+    return (ends - sizes)[run] + rank, int(ends[-1])
