@@ -21,7 +21,7 @@ from segments import Inputs, Peer, difference, draw_inputs, line, time_in_turn
 from longca.masks.blocks import BlockMap, draw_block_map
 from longca.masks.views.block_lists import block_lists
 from longca.ops import segments, video_sparse
-from longca.ops.video_sparse.plan import TABLE, Launch, Launches, heads_a_program
+from longca.ops.video_sparse.plan import TABLE, Launch, Launches
 
 BLOCK = 64
 
@@ -99,9 +99,9 @@ PEERS: dict[str, Callable[[BlockMap, Inputs], Peer]] = {
 }
 
 
-def launch_peers(head_dim: int, group: int) -> dict[str, Callable[[BlockMap, Inputs], Peer]]:
+def launch_peers(head_dim: int) -> dict[str, Callable[[BlockMap, Inputs], Peer]]:
     """Our kernels as they are, and with one kernel's launch replaced by others."""
-    chosen, variants = TABLE[head_dim, heads_a_program(group, head_dim)], {}
+    chosen, variants = TABLE[head_dim], {}
     variants["vsa_triton"] = chosen
     for kernel in ("forward", "queries", "keys"):
         warps = getattr(chosen, kernel).warps
@@ -157,7 +157,7 @@ def main(
     """Print TFLOP/s of each peer, lowest and highest pass, and its time over the first one's."""
     peers = PEERS
     if launches:
-        peers = launch_peers(head_dim, q_heads // kv_heads)
+        peers = launch_peers(head_dim)
     elif q_heads != kv_heads:
         peers = {name: peer for name, peer in PEERS.items() if not name.startswith("fastvideo")}
     rows = []

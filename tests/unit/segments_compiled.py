@@ -39,6 +39,16 @@ class Hopper:
         return torch.device("cpu")
 
 
+def disassembled(kernel):
+    """The kernel as ptxas assembles it."""
+    with tempfile.TemporaryDirectory() as folder:
+        ptx, cubin = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        ptx.write_text(kernel.asm["ptx"])
+        subprocess.run([PTXAS, "--gpu-name=sm_90a", ptx, "-o", cubin], capture_output=True, check=True)
+        command = [PTXAS.with_name("nvdisasm"), "-c", cubin]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def assembled(kernel):
     """Spilled bytes; whether products in flight are waited for where the source does not say so; a digest."""
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:

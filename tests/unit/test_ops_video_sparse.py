@@ -16,16 +16,16 @@ pytest.importorskip("triton")
 from longca.ops import video_sparse
 from longca.ops.video_sparse.plan import choose_form
 
-CASES = {
-    "whole blocks, one head each": 1,
-    "the last block in part": 2,
-    "every block, the last in part": 1,
-    "less than a block": 1,
-    "one token": 2,
-    "odd group": 1,
-    "even group": 2,
-    "empty rows and columns": 2,
-}
+CASES = [
+    "whole blocks, one head each",
+    "the last block in part",
+    "every block, the last in part",
+    "less than a block",
+    "one token",
+    "odd group",
+    "even group",
+    "empty rows and columns",
+]
 
 
 def run(program, **environment):
@@ -52,15 +52,14 @@ def compiled(tmp_path_factory):
     return run("video_sparse_compiled.py", TRITON_CACHE_DIR=str(tmp_path_factory.mktemp("triton")))
 
 
-@pytest.mark.parametrize(("name", "pack"), CASES.items())
-def test_agrees_with_float64(results, name, pack):
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_float64(results, name):
     assert max(results[name]["errors"].values()) < 5e-6
     assert results[name]["empty_exact"]
-    assert results[name]["pack"] == pack
 
 
 def test_the_adapter_passes_the_gate(results):
-    assert results["adapter"] == {"wrong": None, "backend": "triton, block lists, 2 query heads a program"}
+    assert results["adapter"] == {"wrong": None, "backend": "triton, block lists"}
 
 
 @pytest.mark.parametrize(
@@ -68,6 +67,8 @@ def test_the_adapter_passes_the_gate(results):
     [
         ("MHA 128", "forward_kernel"),
         ("GQA 128", "forward_kernel"),
+        ("MHA 64", "forward_kernel"),
+        ("GQA 64", "forward_kernel"),
         ("GQA 64, ragged", "forward_kernel"),
         ("gluon MHA", "gluon_forward_kernel"),
         ("gluon GQA", "gluon_forward_kernel"),
@@ -79,6 +80,12 @@ def test_every_kernel_compiles_for_hopper_and_stays_in_its_registers(compiled, v
     for name, kernel in kernels.items():
         assert not kernel["serialized"], name
         assert kernel["spilled_bytes"] == 0, name
+
+
+@pytest.mark.parametrize("variant", ["MHA 128", "GQA 128", "MHA 64", "GQA 64", "GQA 64, ragged"])
+def test_nothing_takes_the_registers_of_rows_that_every_step_reads(compiled, variant):
+    # ptxas 12.8 gave them to the probabilities, at head_dim 64 and lengths that blocks divide
+    assert not any(compiled[variant][name]["overwritten"] for name in ("forward_kernel", "queries_kernel"))
 
 
 @pytest.mark.parametrize("variant", ["MHA 128", "gluon MHA", "gluon GQA"])

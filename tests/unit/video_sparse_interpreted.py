@@ -43,7 +43,7 @@ def errors(block_map, q_heads):
         and (got[2][unseen] == 0).all()
         and (got[3][unseen] == 0).all()
     )
-    return {"errors": result, "empty_exact": exact, "pack": plan.pack}
+    return {"errors": result, "empty_exact": exact}
 
 
 def draw(seqlen, density, kv_heads):

@@ -1,6 +1,6 @@
 """Our own Triton kernels of Video Sparse Attention: blocks of 64 x 64 by lists of the kept ones, any group of heads.
 
-Given lists of kept blocks, in both orientations. `backend` says how many query heads a program takes.
+Given lists of kept blocks, in both orientations.
 """
 
 from longca.cases import Case
@@ -9,12 +9,11 @@ from longca.masks.blocks import BlockMap
 
 
 def prepare(case: Case, mask: BlockMap, tensors: Tensors) -> Prepared:
-    """Lists of kept blocks in both orientations; the backend names how many query heads a program takes."""
+    """Lists of kept blocks in both orientations."""
     from longca.ops.video_sparse import attention, plan
 
     planned = plan(mask, case.q_heads, case.head_dim, tensors.q.device, "triton")
-    backend = f"triton, block lists, {planned.pack} query head{'s' * (planned.pack > 1)} a program"
-    return prepared(lambda q, k, v: attention(q, k, v, planned), tensors, "hsd", backend)
+    return prepared(lambda q, k, v: attention(q, k, v, planned), tensors, "hsd", "triton, block lists")
 
 
 KERNEL = Kernel(

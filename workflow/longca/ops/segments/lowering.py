@@ -157,8 +157,8 @@ def _segments(tiled: TiledRows, tile_columns: int) -> tuple[torch.Tensor, int]:
     # A row's intervals of one run stand together.
     start = torch.ones_like(run, dtype=torch.bool)
     start[1:] = (run[1:] != run[:-1]) | (tiled.seen.row[1:] != tiled.seen.row[:-1])
-    position = torch.arange(len(run), device=run.device)
-    rank = position - torch.cummax(torch.where(start, position, 0), 0).values
+    place = start.cumsum(0) - 1
+    rank = torch.arange(len(run), device=run.device) - start.nonzero()[:, 0][place]
     sizes = run.new_zeros(int(run.max()) + 1, dtype=torch.int32).scatter_reduce(
         0, run, rank.int() + 1, "amax"
     )

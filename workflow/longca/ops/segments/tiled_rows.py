@@ -46,7 +46,16 @@ def tiled_rows(
     base = tile * _FAR  # one cumulative maximum serves all tiles
     if order is not None:
         base, low, high = base[order], low[order], high[order]
-    reach = torch.cummax(high + base, 0).values if len(high) else high
+    reach = _running_maximum(high + base)
     gap = torch.full_like(low, _FAR)
     gap[1:] = low[1:] + base[1:] - reach[:-1]
     return TiledRows(seen, tile, order, gap, rows, len(masks), tiles, tile_rows)
+
+
+def _running_maximum(values: torch.Tensor) -> torch.Tensor:
+    """By doubling: torch.cummax, which also says where, is many times as slow on a GPU."""
+    reach = 1
+    while reach < len(values):
+        values = torch.cat([values[:reach], torch.maximum(values[reach:], values[:-reach])])
+        reach *= 2
+    return values

@@ -35,20 +35,20 @@ def _steps(
 @triton.jit
 def forward_kernel(
     q_desc, k_desc, v_desc, out_desc, lse, counts, lists, width, queries, keys, scale2,
-    GROUP: tl.constexpr, PACK: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr,
+    GROUP: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """out and lse of one block of queries of PACK heads, which share a KV head and so a list."""
+    """out and lse of one block of queries of one head."""
     block, rows = tl.program_id(0), tl.num_programs(0)
-    head = tl.program_id(1) * PACK
+    head = tl.program_id(1)
     kv_head = head // GROUP
     line = kv_head * rows + block
     count = tl.load(counts + line)
     kept = lists + line.to(tl.int64) * width
-    q = load_rows(q_desc, head, block, PACK, BLOCK, D)
-    m = tl.full([PACK * BLOCK], float("-inf"), tl.float32)
-    l = tl.zeros([PACK * BLOCK], tl.float32)
-    acc = tl.zeros([PACK * BLOCK, D], tl.float32)
+    q = load_rows(q_desc, head, block, BLOCK, D)
+    m = tl.full([BLOCK], float("-inf"), tl.float32)
+    l = tl.zeros([BLOCK], tl.float32)
+    acc = tl.zeros([BLOCK, D], tl.float32)
     last, whole = tl.maximum(count - 1, 0), count
     if RAGGED:
         whole = tl.where(ends_inside(kept, last, keys, BLOCK), last, count)
@@ -60,8 +60,7 @@ def forward_kernel(
             q, m, l, acc, kept, whole, count, last, k_desc, v_desc, kv_head, keys, scale2, True, BLOCK, D, 1
         )
     acc = acc * tl.where(l > 0, 1.0 / l, 0.0)[:, None]
-    lane = tl.arange(0, PACK * BLOCK)
-    row = block * BLOCK + lane // PACK
-    at = (head + lane % PACK).to(tl.int64) * queries + row
+    row = block * BLOCK + tl.arange(0, BLOCK)
+    at = head.to(tl.int64) * queries + row
     tl.store(lse + at, (m + tl.math.log2(l)) * 0.6931471805599453, mask=row < queries)
-    store_rows(out_desc, head, block, acc.to(q.dtype), PACK, BLOCK, D)
+    store_rows(out_desc, head, block, acc.to(q.dtype), BLOCK, D)

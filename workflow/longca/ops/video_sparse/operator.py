@@ -31,7 +31,7 @@ def forward(
             gluon_form.forward(q, k, v, out, lse, plan)
             return out, lse
         forward_kernel[_by_rows(plan)](
-            _boxes(q, plan, plan.pack), _boxes(k, plan), _boxes(v, plan), _boxes(out, plan, plan.pack), lse,
+            _boxes(q, plan), _boxes(k, plan), _boxes(v, plan), _boxes(out, plan), lse,
             *_rows(plan), plan.scale2, **_row_switches(plan, plan.launches.forward),
         )  # fmt: skip
     return out, lse
@@ -52,8 +52,8 @@ def backward(
     starts, deltas = torch.empty((2, *lse.shape), device=lse.device, dtype=torch.float32)
     with _on(plan.device):
         queries_kernel[_by_rows(plan)](
-            _boxes(q, plan, plan.pack), _boxes(k, plan), _boxes(v, plan), _boxes(out, plan, plan.pack),
-            _boxes(dout, plan, plan.pack), _boxes(dq, plan, plan.pack), starts, deltas, lse, *_rows(plan), plan.scale,
+            _boxes(q, plan), _boxes(k, plan), _boxes(v, plan), _boxes(out, plan),
+            _boxes(dout, plan), _boxes(dq, plan), starts, deltas, lse, *_rows(plan), plan.scale,
             plan.scale2, **_row_switches(plan, plan.launches.queries),
         )  # fmt: skip
         columns, launch = plan.columns, plan.launches.keys
@@ -90,7 +90,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan) -> 
 
 
 def _by_rows(plan: Plan) -> tuple[int, int]:
-    return plan.rows.counts.shape[1], plan.q_heads // plan.pack
+    return plan.rows.counts.shape[1], plan.q_heads
 
 
 def _rows(plan: Plan) -> tuple[Any, ...]:
@@ -106,12 +106,12 @@ def _switches(plan: Plan, launch: Launch) -> dict[str, int]:
 
 
 def _row_switches(plan: Plan, launch: Launch) -> dict[str, int]:
-    return {"PACK": plan.pack, "RAGGED": plan.seqlen % plan.block > 0, **_switches(plan, launch)}
+    return {"RAGGED": plan.seqlen % plan.block > 0, **_switches(plan, launch)}
 
 
-def _boxes(x: torch.Tensor, plan: Plan, heads: int = 1) -> TensorDescriptor:
-    """Boxes of a block's rows in `heads` heads of x; what lies past the last row reads as 0 and is not written."""
-    return TensorDescriptor.from_tensor(x, [heads, plan.block, plan.head_dim])
+def _boxes(x: torch.Tensor, plan: Plan) -> TensorDescriptor:
+    """Boxes of a block's rows of a head of x; what lies past the last row reads as 0 and is not written."""
+    return TensorDescriptor.from_tensor(x, [1, plan.block, plan.head_dim])
 
 
 def _on(device: torch.device) -> AbstractContextManager[object]:

@@ -22,18 +22,17 @@ class Launch:
 
 @dataclass(frozen=True)
 class Launches:
-    """One launch for each kernel. The forward and dQ take one query head a program, or two that share their lists."""
+    """One launch for each kernel."""
 
     forward: Launch
     queries: Launch
     keys: Launch
 
 
-# By head_dim and query heads a program. With one head two programs of 128 fit an SM, with two heads one.
+# By head_dim. Two programs of 128 fit an SM.
 TABLE = {
-    (64, 1): Launches(Launch(3, 4), Launch(3, 4), Launch(3, 4)),
-    (64, 2): Launches(Launch(3, 8), Launch(3, 8), Launch(3, 4)),
-    (128, 1): Launches(Launch(3, 4), Launch(3, 4), Launch(2, 4)),
+    64: Launches(Launch(3, 4), Launch(3, 4), Launch(3, 4)),
+    128: Launches(Launch(3, 4), Launch(3, 4), Launch(2, 4)),
 }
 INTERPRETED = Launches(Launch(1, 4), Launch(1, 4), Launch(1, 4))
 
@@ -50,8 +49,7 @@ class Lists:
 class Plan:
     """A block map ready for tensors of these shapes. rows: for each block of queries its keys; columns: the transpose.
 
-    form: of the forward, triton or gluon; the backward is Triton's. pack: query heads that one program of the Triton
-    forward and of dQ takes together.
+    form: of the forward, triton or gluon; the backward is Triton's.
     """
 
     seqlen: int
@@ -63,7 +61,6 @@ class Plan:
     rows: Lists
     columns: Lists
     form: str
-    pack: int
     launches: Launches
 
     @property
@@ -80,11 +77,6 @@ class Plan:
     def scale2(self) -> float:
         """What makes of scores the exponents of 2."""
         return self.scale * LOG2_E
-
-
-def heads_a_program(group: int, head_dim: int) -> int:
-    """Two of an even group share their lists and so their reads. At head_dim 128 that was slower on an H200: one."""
-    return 2 if group % 2 == 0 and head_dim < 128 else 1
 
 
 def gluon_serves(block_map: BlockMap, head_dim: int) -> bool:
@@ -126,17 +118,16 @@ def plan(
             f"seqlen {block_map.seqlen}, block {block_map.block}, head_dim {head_dim}: the gluon form takes whole "
             "blocks of 64 and head_dim 128"
         )
-    pack = heads_a_program(q_heads // block_map.kv_heads, head_dim)
     if launches is None and device.type == "cuda":
-        if block_map.block != BLOCK or (head_dim, pack) not in TABLE:
+        if block_map.block != BLOCK or head_dim not in TABLE:
             raise ValueError(
                 f"block {block_map.block}, head_dim {head_dim}: takes blocks of 64, head_dim 64 or 128"
             )
-        launches = TABLE[head_dim, pack]
+        launches = TABLE[head_dim]
     rows, columns = (
         Lists(*block_lists(block_map, block_map.kv_heads, device, transpose)) for transpose in (False, True)
     )
     return Plan(
         block_map.seqlen, block_map.block, q_heads, block_map.kv_heads, head_dim, device, rows, columns, form,
-        pack, launches or INTERPRETED,
+        launches or INTERPRETED,
     )  # fmt: skip

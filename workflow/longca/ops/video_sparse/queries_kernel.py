@@ -31,29 +31,28 @@ def _steps(
 def queries_kernel(
     q_desc, k_desc, v_desc, out_desc, do_desc, dq_desc, starts, deltas, lse, counts, lists, width, queries, keys,
     scale, scale2,
-    GROUP: tl.constexpr, PACK: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr,
+    GROUP: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
     """dQ, and for the second kernel starts = lse in powers of two (+inf where a row is empty: its softmax is 0) and
     deltas = rowsum(out * dout), both fp32 [q_heads, queries]."""
     block, rows = tl.program_id(0), tl.num_programs(0)
-    head = tl.program_id(1) * PACK
+    head = tl.program_id(1)
     kv_head = head // GROUP
     line = kv_head * rows + block
     count = tl.load(counts + line)
     kept = lists + line.to(tl.int64) * width
-    lane = tl.arange(0, PACK * BLOCK)
-    row = block * BLOCK + lane // PACK
-    at = (head + lane % PACK).to(tl.int64) * queries + row
-    q = load_rows(q_desc, head, block, PACK, BLOCK, D)
-    do = load_rows(do_desc, head, block, PACK, BLOCK, D)
-    out = load_rows(out_desc, head, block, PACK, BLOCK, D)
+    row = block * BLOCK + tl.arange(0, BLOCK)
+    at = head.to(tl.int64) * queries + row
+    q = load_rows(q_desc, head, block, BLOCK, D)
+    do = load_rows(do_desc, head, block, BLOCK, D)
+    out = load_rows(out_desc, head, block, BLOCK, D)
     delta = tl.sum(out.to(tl.float32) * do.to(tl.float32), 1)
     start = tl.load(lse + at, mask=row < queries, other=float("-inf")) * 1.4426950408889634
     start = tl.where(start == float("-inf"), float("inf"), start)
     tl.store(starts + at, start, mask=row < queries)
     tl.store(deltas + at, delta, mask=row < queries)
-    dq = tl.zeros([PACK * BLOCK, D], tl.float32)
+    dq = tl.zeros([BLOCK, D], tl.float32)
     last, whole = tl.maximum(count - 1, 0), count
     if RAGGED:
         whole = tl.where(ends_inside(kept, last, keys, BLOCK), last, count)
@@ -98,4 +97,4 @@ def queries_kernel(
             D,
             1,
         )
-    store_rows(dq_desc, head, block, (dq * scale).to(q.dtype), PACK, BLOCK, D)
+    store_rows(dq_desc, head, block, (dq * scale).to(q.dtype), BLOCK, D)

@@ -1,4 +1,4 @@
-"""A block of rows of the query heads that share a program, and where whole key blocks end."""
+"""A block of rows of one head, and where whole key blocks end."""
 
 # ruff: noqa: N803
 # mypy: ignore-errors
@@ -7,19 +7,23 @@ import triton.language as tl
 
 
 @triton.jit
-def load_rows(desc, head, block, PACK: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr):
-    """[BLOCK * PACK, D]: the heads take turns row by row.
+def load_rows(desc, head, block, BLOCK: tl.constexpr, D: tl.constexpr):
+    """[BLOCK, D].
 
-    The permutation keeps the compiler from multiplying out of shared memory: as a left operand in registers the rows
-    cost none of its bandwidth, which narrow steps of 64 keys are short of.
+    At head_dim 128 a permutation of no effect keeps the compiler from multiplying out of shared memory: as a left
+    operand in registers the rows cost none of its bandwidth, which narrow steps of 64 keys are short of. At 64 ptxas
+    12.8 would give probabilities the registers of the rows, which the next step still needs.
     """
-    return desc.load([head, block * BLOCK, 0]).permute(1, 0, 2).reshape(BLOCK * PACK, D)
+    rows = desc.load([head, block * BLOCK, 0])
+    if D == 128:
+        rows = rows.permute(1, 0, 2)
+    return rows.reshape(BLOCK, D)
 
 
 @triton.jit
-def store_rows(desc, head, block, rows, PACK: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr):
+def store_rows(desc, head, block, rows, BLOCK: tl.constexpr, D: tl.constexpr):
     """The inverse of `load_rows`."""
-    desc.store([head, block * BLOCK, 0], rows.reshape(BLOCK, PACK, D).permute(1, 0, 2))
+    desc.store([head, block * BLOCK, 0], rows.reshape(1, BLOCK, D))
 
 
 @triton.jit
