@@ -45,6 +45,11 @@ class Job:
     measured_cases: int = 0
     kept_cases: int = 0
 
+    def to_line(self) -> str:
+        """JSON, seconds to a millisecond."""
+        columns = asdict(self).items()
+        return json.dumps({name: round(x, 3) if isinstance(x, float) else x for name, x in columns})
+
 
 Progress = Callable[[int, Record, bool], None]
 """Called after each case with its number from 1, its record, and whether it was kept from the journal."""
@@ -180,4 +185,4 @@ class SeriesRunner:
             # A line that a killed job left torn stays a line of its own, and spoils no other.
             file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
             torn = file.read(1) not in (b"", b"\n")
-            file.write(b"\n" * torn + json.dumps(asdict(self.job)).encode() + b"\n")
+            file.write(b"\n" * torn + self.job.to_line().encode() + b"\n")
