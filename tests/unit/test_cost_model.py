@@ -1,6 +1,7 @@
 """The cost model: its formulas by hand, a fit that finds what records were made from, its tables and figure."""
 
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -153,6 +154,19 @@ def test_a_fit_finds_the_constants_the_records_were_made_from(rows):
         assert cost.flops_per_s == pytest.approx(500e12, rel=1e-6)
         assert cost.call_s == pytest.approx(40e-6, rel=1e-4)
     assert found.friction == pytest.approx(dict.fromkeys(("ulysses", "ring_p2p", "ring_allgather"), 1.1))
+
+
+def test_calls_of_nearly_one_size_tell_no_constant(rows):
+    # a ring's two calls beside one of twice their size: what rings are slower at is no constant of a call
+    points = [point for point in measured_points(rows) if point.workload.seqlen == 16384]
+    slower = [
+        replace(point, computation_s=point.computation_s * (1.1 if point.mechanism == "ring_p2p" else 1.0))
+        for point in points
+        if point.mechanism in ("ring_p2p", "ulysses")
+    ]
+    highest = max(point.flops_a_rank / point.computation_s for point in slower)
+    for cost in fit(slower, find_cluster("h200_400g")).kernels.values():
+        assert cost.call_s == 0 and 0.8 * highest < cost.flops_per_s <= highest
 
 
 def test_points_left_out_are_told_by_the_others(rows):

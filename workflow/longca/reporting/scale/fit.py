@@ -10,6 +10,10 @@ from longca.parallel.clusters import Cluster, Link
 from longca.parallel.cost_model import Cost, KernelCost
 from longca.reporting.scale.points import Point, on_ranks
 
+# Between calls that differ by less in their FLOPs, what a kernel is slower at for another reason would pass for its
+# constant, and rates would come out above what was ever measured.
+_APART = 4.0
+
 # Kernel, pattern, pass.
 KernelKey = tuple[str, str, str]
 
@@ -60,8 +64,8 @@ def measured_over_modelled(point: Point, kernels: Mapping[KernelKey, KernelCost]
 def kernel_costs(points: Sequence[Point]) -> dict[KernelKey, KernelCost]:
     """The costs of one kernel and pass, by pattern, from its points, of which there is one at least.
 
-    Seconds = FLOPs / the pattern's rate + calls * a constant of all patterns, which is not below 0. In relative
-    least squares: a call of 1 ms counts as one of 100 ms.
+    Seconds = FLOPs / the pattern's rate + calls * a constant of all patterns, which is not below 0, and 0 where calls
+    are too alike to tell it from a rate. In relative least squares: a call of 1 ms counts as one of 100 ms.
     """
     patterns = list(dict.fromkeys(point.pattern for point in points))
     seconds = np.array([point.computation_s for point in points])
@@ -71,7 +75,7 @@ def kernel_costs(points: Sequence[Point]) -> dict[KernelKey, KernelCost]:
     columns = np.hstack([flops, calls]) / seconds[:, None]
     scale = columns.max(axis=0)
     solution = np.linalg.lstsq(columns / scale, np.ones(len(points)), rcond=None)[0] / scale
-    if (solution[:-1] <= 0).any() or solution[-1] < 0:
+    if _alike(points) or (solution[:-1] <= 0).any() or solution[-1] < 0:
         # No constant: each pattern's rate alone.
         solution[:-1] = columns[:, :-1].sum(axis=0) / np.square(columns[:, :-1]).sum(axis=0)
         solution[-1] = 0.0
@@ -80,6 +84,14 @@ def kernel_costs(points: Sequence[Point]) -> dict[KernelKey, KernelCost]:
         (kernel, name, pass_): KernelCost(1 / float(x), float(solution[-1]))
         for name, x in zip(patterns, solution, strict=False)
     }
+
+
+def _alike(points: Sequence[Point]) -> bool:
+    """Whether no pattern has calls of sizes _APART or further apart."""
+    sizes: dict[str, list[float]] = {}
+    for point in points:
+        sizes.setdefault(point.pattern, []).append(point.flops_a_rank / point.calls)
+    return all(max(found) < _APART * min(found) for found in sizes.values())
 
 
 def points_inside(points: Sequence[Point], cluster: Cluster) -> list[Point]:
