@@ -20,7 +20,8 @@ GREEDY_ITEMS = {"longest_first": 64, "heads_inside": 512, "heads_apart": 2048}
 def deal(cut: Callable[[float], Items], programs: int, order: Order, few: bool) -> tuple[Items, torch.Tensor]:
     """Items sorted by program, and the program of each.
 
-    cut: the items, if those over a share of a program's fair share are cut. few: programs have FEW_TILES or fewer.
+    cut: the items, if those over a share of a program's fair share are cut. few: programs have FEW_TILES tiles each,
+    or fewer.
     """
     items = cut(LONGEST_SHARE)
     owner = _owner(items, programs, order)

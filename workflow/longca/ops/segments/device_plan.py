@@ -1,4 +1,4 @@
-"""What both GPU backends prepare: two schedules over one mask."""
+"""What both GPU backends prepare: two schedules over one mask, or one a KV head."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ CACHE_BYTES = 40e6  # of L2 that the columns of the heads in flight may take
 # The orders of a backward (see schedule), by bytes of what a key tile sees: q and dout in 16 bits, dQ's sum in 32. Set
 # by twelve patterns and by block maps over length, see "What was tried" in docs/segments.md.
 # Heads inside: where neighbouring key tiles see the same rows and would not meet there otherwise, since longest first
-# parts them, and a head alone fills the cache. Long runs meet at one head after another anyway; runs all alike keep
-# their order, and with heads inside their dQ's sums collide.
+# parts them, and a head alone fills the cache. Runs all alike keep their order, and with heads inside their dQ's
+# sums collide.
 SHORT_RUN_BYTES = 24e6  # on average, of all query heads of a group
 UNEVEN_RUNS = 4.0  # the longest run over the mean
 HEAD_BYTES = 20e6  # of one whole query head

@@ -50,8 +50,8 @@ def cut_items(
 ) -> Items:
     """The items of `heads` heads, each of `group` query heads; `section` neighbouring heads run together.
 
-    One over `longest_share` of a program's fair share is cut by query heads. part_bytes: of dK and dV of a tile in
-    float32, which a piece of a tile leaves. order: see schedule.
+    One over `longest_share` of the fair share of `programs` programs is cut by query heads; with heads_apart every one
+    is. part_bytes: of dK and dV of a tile in float32, which a piece of a tile leaves. order: see schedule.schedule.
     """
     row_begin, row_end, first, end, steps = segments.tiles.long().T
     device, tiles = steps.device, len(steps)

@@ -1,4 +1,4 @@
-"""The segments view computed by torch operations on the device: no loop over tiles, rows or heads.
+"""The segments view computed by torch operations on the device: no loop over tiles or rows.
 
 Gives the arrays of longca.masks.views.segments.lower (the definition, in NumPy) for one mask or for
 one a KV head; several masks are lowered together, as if their rows followed one another.
@@ -134,7 +134,7 @@ def with_bounds(outlined: Outline) -> DeviceSegments:
     bounds[0, place], bounds[1, place] = seen.low.int()[source], seen.high.int()[source]
     low, high = bounds
     if unit > 1:
-        # the longest of all that is written: an index of 32 bits, and one for both
+        # the longest of all that is written: one index of 32 bits serves low and high
         times = torch.where(uniform, 1, unit).int().repeat_interleave(groups)
         index = torch.repeat_interleave(times)
         low, high = low.index_select(0, index), high.index_select(0, index)
@@ -147,9 +147,10 @@ def with_bounds(outlined: Outline) -> DeviceSegments:
 
 
 def _segments(tiled: TiledRows, tile_columns: int) -> tuple[torch.Tensor, int]:
-    """The segment of each interval, and how many there are: within a run a row's n-th interval goes to the run's n-th.
+    """The segment of each interval, and how many there are.
 
-    A tile's intervals share a run unless `tile_columns` or more unused columns lie between.
+    Within a run a row's n-th interval goes to the run's n-th segment. A tile's intervals share a run unless
+    `tile_columns` or more unused columns lie between.
     """
     run = tiled.in_rows((tiled.gap >= tile_columns).cumsum(0) - 1)
     if not len(run):

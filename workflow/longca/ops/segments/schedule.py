@@ -53,8 +53,9 @@ def schedule(
     is a program. With `group` (the backward, where an item is one KV head and its `group` query
     heads) items over a share of what each program has to do are cut by query heads. Items run longest first;
     with the order heads_inside (the kernel then walks all heads of an item together) in the order of their
-    rows, so that neighbours read the same columns at the same time; with heads_apart longest first of one
-    query head before the next one's, so that all programs are in one head's columns at a time.
+    rows, so that neighbours read the same columns at the same time; with heads_apart every tile is cut into its
+    query heads, and items run longest first of one query head before the next one's, so that all programs
+    are in one head's columns at a time.
     """
     device = segments.tiles.device
 

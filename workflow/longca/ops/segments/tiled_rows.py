@@ -17,7 +17,7 @@ class TiledRows:
 
     tile: of each interval, counted over all masks. order: of the intervals by tile, then low; None where they stand in
     it. gap: in that order, how many columns lie between an interval and what those before it in its tile reach; of a
-    tile's first, more than there are columns.
+    tile's first, more than there are columns. rows: of each mask.
     """
 
     seen: RowIntervals

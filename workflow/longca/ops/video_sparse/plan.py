@@ -102,8 +102,8 @@ def plan(
 ) -> Plan:
     """Makes both orientations of the map's lists on the device.
 
-    form: of the forward, one of FORMS; by shape and device when None. launches: of the Triton kernels; by head_dim and
-    group when None. Raises ValueError for blocks of several sizes, for heads that do not divide, for a form that cannot
+    form: of the forward, one of FORMS; by shape and device when None. launches: of the Triton kernels; by head_dim
+    when None. Raises ValueError for blocks of several sizes, for heads that do not divide, for a form that cannot
     serve, and on a GPU for blocks of another size than 64 and a head_dim without an entry in the table.
     """
     if q_heads % block_map.kv_heads:
