@@ -1,6 +1,7 @@
 """Tables and figure of context parallel: mechanisms side by side, what they communicate, and one rank beside them."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from reporting_records import write_records
 from longca.cases import Case
 from longca.reporting.cells import cells_of
 from longca.reporting.figures.drawing import draw
+from longca.reporting.figures.print_form import printed
 from longca.reporting.long import read_rows
 from longca.reporting.mechanism_findings import mechanism_findings
 from longca.reporting.mechanisms import as_mechanisms, efficiency
@@ -152,6 +154,47 @@ def test_the_figure_has_a_panel_a_pattern_and_one_rank_as_the_ideal() -> None:
     assert all(row["alone"] == pytest.approx(0.268, rel=5e-3) for row in full)
     (lost,) = (row for row in full if "tflops" not in row)
     assert (lost["kernel"], lost["ranks"], lost["status"]) == ("ulysses", 4, "unsupported")
+
+
+def test_each_local_kernel_stands_beside_its_own_rank_alone() -> None:
+    def change(case: Case) -> dict[str, Any]:
+        assert case.arrangement is not None
+        slower = 4.0 if case.kernel == "fa3" else 2.0
+        faster = 0.5 if case.arrangement.mechanism == "ring_p2p" else 1.0
+        return on_ranks(case) | {"milliseconds": slower * faster}
+
+    one = study(
+        kernels=["fa3", "segments"],
+        patterns=["full"],
+        world_sizes=[1, 2],
+        topologies={},
+        mechanisms=["ring_p2p"],
+    )
+    ((_, sentence),) = mechanism_findings(rows_of(one, change))[0].sentences
+    assert sentence.startswith(
+        "on 2 ranks ring_p2p over segments, 1.07 TFLOP/s a rank (4.00 of one rank alone)"
+    )
+    spec = draw(one, "context_parallel_scaling")
+    (rows,) = (value for value in spec["datasets"].values())
+    values = rows if isinstance(rows, list) else json.loads(rows)
+    assert {(row["kernel"], round(row["alone"], 3)) for row in values} == {
+        ("ring_p2p over fa3", 0.134),
+        ("ring_p2p over segments", 0.268),
+    }
+    assert '"field": "local"' in json.dumps(spec)
+
+
+@pytest.mark.parametrize("width_pt", [468, 240])
+def test_a_printed_legend_says_names_whole_and_beside_each_other_only_where_there_is_room(
+    width_pt: int,
+) -> None:
+    one = study(kernels=["fa3", "segments"], topologies={"usp": ["1x2"]}, world_sizes=[2])
+    rows_of(one)
+    svg, _ = printed(draw(one, "context_parallel_scaling"), width_pt)
+    longest = "usp 1x2 over segments = ring_p2p"
+    assert f">{longest}</text>" in svg
+    width, height = map(float, re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', svg).groups())  # type: ignore[union-attr]
+    assert width <= 2 * width_pt * 1.02 and height > 0
 
 
 def test_errors_are_told_by_mechanism() -> None:

@@ -1,12 +1,11 @@
 """Findings of context parallel: which mechanism carries a pattern furthest, and what its communication costs there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from longca.parallel.registry import SINGLE
 from longca.reporting.cells import Cell, cells_of
 from longca.reporting.findings import Finding, refusals
 from longca.reporting.long import Row
-from longca.reporting.mechanisms import as_mechanisms, efficiency, most
+from longca.reporting.mechanisms import as_mechanisms, efficiency, is_alone, local_kernel, most
 from longca.reporting.sections import by_setting, setting
 from longca.reporting.words import digits
 
@@ -26,7 +25,7 @@ def mechanism_findings(rows: Sequence[Row]) -> list[Finding]:
 
 
 def _sentence(cells: Sequence[Cell]) -> str:
-    alone = next((cell.throughput() for cell in cells if cell.kernel == SINGLE), None)
+    alone = {local_kernel(cell): cell.throughput() for cell in cells if is_alone(cell)}
     by_ranks: dict[int, list[Cell]] = {}
     for cell in cells:
         by_ranks.setdefault(cell.place.ranks, []).append(cell)
@@ -34,7 +33,7 @@ def _sentence(cells: Sequence[Cell]) -> str:
     return "; ".join(_clause(ranks, group, alone) for ranks, group in several.items()) + "."
 
 
-def _clause(ranks: int, cells: Iterable[Cell], alone: float | None) -> str:
+def _clause(ranks: int, cells: Iterable[Cell], alone: Mapping[str, float | None]) -> str:
     # A degenerate topology is another mechanism, which stands there by its own name.
     own = [cell for cell in cells if cell.ok and "degenerate" not in cell.flags]
     ranked = sorted(own, key=lambda cell: -(cell.throughput() or 0.0))
@@ -43,8 +42,8 @@ def _clause(ranks: int, cells: Iterable[Cell], alone: float | None) -> str:
     first = ranked[0]
     rate, share = first.throughput() or 0.0, efficiency(first) or 0.0
     said = f"on {ranks} ranks {first.kernel}, {digits(rate)} TFLOP/s a rank"
-    if alone:
-        said += f" ({rate / alone:.2f} of one rank alone)"
+    if one := alone.get(local_kernel(first)):
+        said += f" ({rate / one:.2f} of one rank alone)"
     said += f", computing {share:.0%} of its time"
     imbalance = most("imbalance")(first) or 1.0
     said += f", imbalance {imbalance:.2f}" if imbalance > 1.03 else ""

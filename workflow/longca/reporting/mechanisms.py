@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from longca.masks.patterns import PATTERNS
+from longca.parallel.registry import SINGLE
 from longca.parallel.topology import Topology, really
 from longca.reporting.cells import Cell
 from longca.reporting.long import Row
@@ -11,7 +12,8 @@ FAMILY = "context_parallel"
 
 
 def as_mechanisms(rows: Sequence[Row]) -> list[Row]:
-    """Rows with the arrangement in place of the kernel, in words as short as their differences allow.
+    """Rows with the arrangement in place of the kernel, in words as short as their differences allow; the kernel that
+    computes on a rank is `local_kernel` then.
 
     Patterns without documents come under the dataset of those that have, where that is one: they are compared.
     Rows of other families stay as they are.
@@ -23,8 +25,21 @@ def as_mechanisms(rows: Sequence[Row]) -> list[Row]:
     datasets = {row["dataset"] for row in own if PATTERNS[row["pattern"]].takes_documents}
     dataset = {"dataset": datasets.pop()} if len(datasets) == 1 else {}
     return [
-        row | dataset | {"kernel": label(row, several)} if row["family"] == FAMILY else row for row in rows
+        row | dataset | {"kernel": label(row, several), "local_kernel": row["kernel"]}
+        if row["family"] == FAMILY
+        else row
+        for row in rows
     ]
+
+
+def local_kernel(cell: Cell) -> str:
+    """What computes on a rank, of a cell of `as_mechanisms`."""
+    return str(cell.rows[0]["local_kernel"])
+
+
+def is_alone(cell: Cell) -> bool:
+    """Whether a cell is of one rank without others, whatever it is called beside them."""
+    return bool(cell.rows[0]["mechanism"] == SINGLE)
 
 
 def label(row: Row, several: dict[str, bool]) -> str:

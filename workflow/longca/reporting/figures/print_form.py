@@ -15,8 +15,9 @@ WIDTHS_PT = {"": 468, "column.": 240}
 # A pixel of the screen's figure is half a point on paper; texts are set larger, to stay readable there.
 _POINTS_PER_PIXEL = 0.5
 _TEXT_SCALE = 14 / 11
-# Room a row of panels needs beside them, and each panel beside the next.
-_AXIS_PX, _GAP_PX, _LEGEND_PX = 70, 24, 130
+# Room a row of panels needs beside them, and each panel beside the next; a legend's entry beside and for its letters.
+_AXIS_PX, _GAP_PX = 70, 24
+_SYMBOL_PX, _LETTER_PX = 32, 7
 _SIZE = re.compile(r'width="([0-9.]+)" height="([0-9.]+)"')
 # A hundredth of a pixel of the screen's figure is 0.0018 mm on paper, of an opacity nothing one sees. Numbers that are
 # said, as text, stay as they are.
@@ -94,7 +95,8 @@ def _larger(config: dict[str, Any]) -> dict[str, Any]:
 def _fit(spec: dict[str, Any], width_px: float) -> None:
     """As many panels side by side as there is room for, and wide ones as wide as that room."""
     legend = spec["config"].setdefault("legend", {})
-    legend["columns"] = max(2, int(width_px / _LEGEND_PX))
+    longest = max(map(len, _coloured(spec)), default=0)
+    legend["columns"] = max(1, int(width_px / (_SYMBOL_PX + _LETTER_PX * longest)))
     inner = spec.get("spec", spec)
     width = inner.get("width")
     if not isinstance(width, int | float):
@@ -105,6 +107,18 @@ def _fit(spec: dict[str, Any], width_px: float) -> None:
     inner["width"] = math.floor((width_px - _AXIS_PX) / columns - _GAP_PX)
     if "columns" in spec:
         spec["columns"] = columns
+
+
+def _coloured(part: Any) -> set[str]:
+    """What a specification gives a colour, by name: its legend's entries."""
+    if isinstance(part, list):
+        return set().union(*map(_coloured, part))
+    if not isinstance(part, dict):
+        return set()
+    scale = (part.get("color") or {}).get("scale") if isinstance(part.get("color"), dict) else None
+    names = (scale or {}).get("domain") or []
+    own = {name for name in names if isinstance(name, str)}
+    return own.union(*map(_coloured, part.values()))
 
 
 def _in_hundredths(tag: re.Match[str]) -> str:

@@ -5,13 +5,13 @@ from typing import Any
 
 import altair as alt
 
-from longca.parallel.registry import MECHANISMS, SINGLE
+from longca.parallel.registry import MECHANISMS
 from longca.reporting.cells import Cell, cells_of
 from longca.reporting.figures.data import cell_values, common_settings, in_lines, in_order, inline
 from longca.reporting.figures.encodings import PICKED, panel_header, pick_kernel, tflops_axis, tooltips
 from longca.reporting.figures.theme import PALETTE, SHAPES, finish
 from longca.reporting.long import Row
-from longca.reporting.mechanisms import as_mechanisms, efficiency
+from longca.reporting.mechanisms import as_mechanisms, efficiency, is_alone, local_kernel
 
 _HEIGHT, _BAND = 150, 14
 _NOTES = (
@@ -24,11 +24,16 @@ def scaling(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Lines over ranks, a panel a pattern, pass and tokens a rank; a horizontal line is ideal."""
     cells = cells_of(as_mechanisms(rows))
     values = [_value(cell, row) for cell, row in zip(cells, cell_values(cells), strict=True)]
-    alone = {row["facet"]: row["tflops"] for row in values if row["kernel"] == SINGLE and "tflops" in row}
-    shown = [row for row in values if row["kernel"] != SINGLE] or values
+    pairs = list(zip(cells, values, strict=True))
+    alone = {
+        (row["facet"], row["local"]): row["tflops"]
+        for cell, row in pairs
+        if is_alone(cell) and "tflops" in row
+    }
+    shown = [row for cell, row in pairs if not is_alone(cell)] or values
     for row in shown:
-        if row["facet"] in alone:
-            row["alone"] = alone[row["facet"]]
+        if (row["facet"], row["local"]) in alone:
+            row["alone"] = alone[row["facet"], row["local"]]
     panel = alt.Facet("facet:N", sort=in_order(shown, "facet"), header=panel_header())
     faceted = _panels(shown).facet(facet=panel, columns=3)
     return finish(faceted, title, [*common_settings(cells), *_NOTES])
@@ -37,7 +42,11 @@ def scaling(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
 def _value(cell: Cell, row: dict[str, Any]) -> dict[str, Any]:
     place, share = cell.place, efficiency(cell)
     tokens = place.seqlen // place.ranks
-    said = {"ranks": place.ranks, "efficiency": None if share is None else round(share, 4)}
+    said = {
+        "ranks": place.ranks,
+        "local": local_kernel(cell),
+        "efficiency": None if share is None else round(share, 4),
+    }
     row |= {name: value for name, value in said.items() if value is not None}
     row["facet"] = in_lines(row["subject"], f"{row['panel']}, {tokens} tokens a rank")
     return row
@@ -60,7 +69,7 @@ def _panels(values: list[dict[str, Any]]) -> Any:
     tips = [*tooltips(values), *more]
     measured = base.transform_filter("isValid(datum.tflops)")
     ideal = (
-        alt.Chart().mark_rule(strokeDash=[4, 3], color="#777777").encode(y="mean(alone):Q")
+        alt.Chart().mark_rule(strokeDash=[4, 3], color="#777777").encode(y="mean(alone):Q", detail="local:N")
         .transform_filter("isValid(datum.alone)")
     )  # fmt: skip
     spread = measured.mark_rule().encode(y="tflops_low:Q", y2="tflops_high:Q")

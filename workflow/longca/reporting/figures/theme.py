@@ -53,6 +53,7 @@ CONFIG: dict[str, Any] = {
         "titleFontWeight": "normal",
         "orient": "top",
         "symbolSize": 90,
+        "labelLimit": 0,
     },
     "title": {
         "fontSize": 13,
