@@ -22,9 +22,13 @@ def obstacle() -> str | None:
         return f"{', '.join(absent)}: not installed; on Debian: apt-get install munge slurmctld slurmd slurm-client"
     if os.geteuid() != 0:
         return "a cluster of this machine is started by root alone"
-    if Path("/etc/slurm/slurm.conf").exists():
-        return "/etc/slurm/slurm.conf: this machine is part of a cluster"
-    return None
+    conf = Path("/etc/slurm/slurm.conf")
+    if conf.is_symlink():
+        folder = conf.readlink().parent.parent
+        return (
+            f"{conf}: tests run here, or were killed; of killed ones: {HERE / 'stop_cluster.sh'} '{folder}'"
+        )
+    return f"{conf}: this machine is part of a cluster" if conf.exists() else None
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 900) -> None:
