@@ -11,6 +11,9 @@ from longca.study.model import FEWEST_SAMPLES
 # What a call leaves in the caches must not speed the next one up: this many bytes are written between calls.
 CUDA_FLUSH_BYTES = 256 << 20
 _CPU_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+# A virtual machine of two cores may say that the last-level cache of its whole socket is its own: 480 MiB were seen.
+# Twice that would be most of the memory of a small job, and writing it take far longer than what is timed.
+CPU_FLUSH_MOST_BYTES = 128 << 20
 # About 1 ms at 2 GHz: the host runs ahead of the device, so that a slow launch does not read as a slow kernel. With a
 # fifth of that, kernels of several launches on short sequences were seen to scatter on an H200.
 HEAD_START_CYCLES = 2_000_000
@@ -65,7 +68,7 @@ def _time_cuda(call: Callable[[], object], device: torch.device, repetitions: in
 
 
 def _time_cpu(call: Callable[[], object], repetitions: int) -> list[float]:
-    flush = torch.empty(2 * cpu_cache_bytes(), dtype=torch.uint8)
+    flush = torch.empty(cpu_flush_bytes(), dtype=torch.uint8)
     samples = []
     for _ in range(repetitions):
         flush.zero_()
@@ -75,9 +78,13 @@ def _time_cpu(call: Callable[[], object], repetitions: int) -> list[float]:
     return samples
 
 
-def cpu_cache_bytes() -> int:
-    """Size of the last-level cache; 32 MiB where Linux does not say."""
-    if not _CPU_CACHE.exists():
-        return 32 << 20
-    text = _CPU_CACHE.read_text().strip()
-    return int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1], 0)
+def cpu_flush_bytes(cache: Path = _CPU_CACHE) -> int:
+    """Twice the last-level cache, at most CPU_FLUSH_MOST_BYTES; 64 MiB where Linux does not say how large that is.
+
+    cache: the file in which it does, as `32768K` or `480M`.
+    """
+    if not cache.exists():
+        return 64 << 20
+    text = cache.read_text().strip()
+    size = int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1], 0)
+    return min(2 * size, CPU_FLUSH_MOST_BYTES)

@@ -10,7 +10,7 @@ from longca.measure.timing import (
     CUDA_FLUSH_BYTES,
     FEWEST_SAMPLES,
     HEAD_START_CYCLES,
-    cpu_cache_bytes,
+    cpu_flush_bytes,
     first_call,
 )
 from longca.measure.world.together import Together
@@ -75,7 +75,7 @@ def _time_cuda(calls: Sequence[Call], device: torch.device, repetitions: int) ->
 def _time_cpu(
     calls: Sequence[Call], together: Together, repetitions: int, flushes: bool
 ) -> list[list[float]]:
-    flush = torch.empty(2 * cpu_cache_bytes(), dtype=torch.uint8) if flushes else None
+    flush = torch.empty(cpu_flush_bytes(), dtype=torch.uint8) if flushes else None
     samples: list[list[float]] = [[] for _ in calls]
     for _ in range(repetitions):
         for call, of_call in zip(calls, samples, strict=True):
