@@ -115,9 +115,9 @@ def _coloured(part: Any) -> set[str]:
         return set().union(*map(_coloured, part))
     if not isinstance(part, dict):
         return set()
-    scale = (part.get("color") or {}).get("scale") if isinstance(part.get("color"), dict) else None
-    names = (scale or {}).get("domain") or []
-    own = {name for name in names if isinstance(name, str)}
+    colour = part.get("color")
+    scale = (colour.get("scale") if isinstance(colour, dict) else None) or {}
+    own = {name for name in scale.get("domain", ()) if isinstance(name, str)}
     return own.union(*map(_coloured, part.values()))
 
 

@@ -23,14 +23,13 @@ _NOTES = (
 def scaling(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
     """Lines over ranks, a panel a pattern, pass and tokens a rank; a horizontal line is ideal."""
     cells = cells_of(as_mechanisms(rows))
-    values = [_value(cell, row) for cell, row in zip(cells, cell_values(cells), strict=True)]
-    pairs = list(zip(cells, values, strict=True))
+    pairs = [(cell, _value(cell, row)) for cell, row in zip(cells, cell_values(cells), strict=True)]
     alone = {
         (row["facet"], row["local"]): row["tflops"]
         for cell, row in pairs
         if is_alone(cell) and "tflops" in row
     }
-    shown = [row for cell, row in pairs if not is_alone(cell)] or values
+    shown = [row for cell, row in pairs if not is_alone(cell)] or [row for _, row in pairs]
     for row in shown:
         if (row["facet"], row["local"]) in alone:
             row["alone"] = alone[row["facet"], row["local"]]
