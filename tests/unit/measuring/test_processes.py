@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from longca.errors import LongcaError
 from longca.measure.processes import VARIABLE, ForkedProcess
 
 # Prints a line of JSON about itself, then does what its first argument says.
@@ -191,6 +193,18 @@ def test_what_another_asked_for_goes_on_where_the_server_is_no_longer_wanted(
     running.send_signal(signal.SIGTERM)
     assert process.wait() == -signal.SIGTERM
     assert gone(server.pid, *said["processes"])
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_killed_server_is_named(left: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # of a killed one the socket stays, at which nobody listens
+    server = tmp_path / "socket"
+    if left:
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(server))
+    monkeypatch.setenv(VARIABLE, str(server))
+    with pytest.raises(LongcaError, match=rf"{server}: the process that starts .* run the command again"):
+        ForkedProcess("json.tool", [], {}, (0, 1, 2))
 
 
 def test_a_folder_for_temporary_files_with_a_long_name_is_no_matter(tmp_path: Path) -> None:

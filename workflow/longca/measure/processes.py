@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from longca.errors import LongcaError
+
 VARIABLE = "LONGCA_FORK_SERVER"
 # torch, what its profiler and the first gradient of most kernels import in seconds of their own, and what messages and
 # masks are read with.
@@ -75,9 +77,16 @@ class ForkedProcess:
         environment: Mapping[str, str],
         descriptors: tuple[int, int, int],
     ) -> None:
-        """`descriptors`: its stdin, stdout and stderr."""
+        """`descriptors`: its stdin, stdout and stderr. Raises LongcaError where the server has been killed."""
         self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(os.environ.get(VARIABLE) or str(_own_server(_FOR_A_COMMAND)[0]))
+        server = os.environ.get(VARIABLE) or str(_own_server(_FOR_A_COMMAND)[0])
+        try:
+            self._connection.connect(server)
+        except (ConnectionRefusedError, FileNotFoundError) as error:
+            raise LongcaError(
+                f"{server}: the process that starts the workers of this run has ended; right: run the command again, "
+                "which keeps what was measured"
+            ) from error
         request = {
             "module": module,
             "arguments": list(arguments),
