@@ -75,7 +75,10 @@ def run(slices, queries, keys, q_heads, kv_heads, dim, dtype, **options):
 
 
 def assert_agrees(name, shape, **options):
-    slices, queries, keys = CASES[name]
+    assert_mask_agrees(*CASES[name], shape, **options)
+
+
+def assert_mask_agrees(slices, queries, keys, shape, **options):
     inputs, out, lse, gradients = run(slices, queries, keys, *shape, **options)
     mask = kept(slices, queries, keys).cuda()
     want = dense(*inputs, mask)
@@ -109,19 +112,45 @@ def test_agrees_with_float64_in_the_orders_of_long_sequences(name, shape, determ
     assert_agrees(name, shape, backend="gluon", deterministic=deterministic)
 
 
+@pytest.fixture
+def tall(monkeypatch):
+    # so few tokens do not take tall tiles by themselves
+    monkeypatch.setattr(device_plan, "_taller_ends_earlier", lambda *_: True)
+
+
+@pytest.mark.skipif("gluon" not in BACKENDS, reason="needs a Hopper GPU")
+@pytest.mark.parametrize("heads", [(8, 2), (28, 7), (3, 3)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("queries", "keys"), [(5, 1280), (192, 128), (200, 256), (1025, 2048), (4096, 1024)])
+def test_tall_tiles_agree_with_float64(queries, keys, dtype, heads, tall):
+    slices, shape = [(0, queries, 0, keys, "full")], (*heads, 128, dtype)
+    assert segments.plan(slices, queries, keys, *shape, "cuda").prepared.forward_tile.rows == 192
+    assert_mask_agrees(slices, queries, keys, shape)
+
+
+@pytest.mark.skipif("gluon" not in BACKENDS, reason="needs a Hopper GPU")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("growth", [4.0, 20.0, 200.0])
+def test_scores_that_grow_along_a_row_of_a_tall_tile(growth, dtype, tall):
+    assert_growing_scores_agree("full", 1024, growth, 128, dtype, "gluon")
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("dim", [64, 128])
 @pytest.mark.parametrize("growth", [4.0, 20.0, 200.0])
 def test_scores_that_grow_along_a_row(growth, dim, dtype, backend):
+    assert_growing_scores_agree("causal", 1000, growth, dim, dtype, backend)
+
+
+def assert_growing_scores_agree(kind, tokens, growth, dim, dtype, backend):
     # sums are rescaled seldom, often, or in nearly every step: by all rows of a warp, and by one alone
-    tokens = 1000
     q, k, v = draw(4, tokens, dim, dtype, 1), draw(2, tokens, dim, dtype, 3), draw(2, tokens, dim, dtype, 4)
     grows = torch.ones(tokens, device="cuda")
     grows[1::2], grows[5::16] = 0.3, -1.0
     q[..., 0] = (grows * dim**0.5).to(dtype)
     k[..., 0] = torch.linspace(0, growth, tokens, device="cuda").to(dtype)
-    slices = [(0, tokens, 0, tokens, "causal")]
+    slices = [(0, tokens, 0, tokens, kind)]
     plan = segments.plan(slices, tokens, tokens, 4, 2, dim, dtype, "cuda", backend)
     out, lse = segments.forward(q, k, v, plan)
     want = dense(q, k, v, torch.zeros_like(q), kept(slices, tokens, tokens).cuda())

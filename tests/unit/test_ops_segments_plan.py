@@ -11,8 +11,8 @@ from longca.masks.blocks import draw_block_map
 from longca.masks.views import segments as view
 from longca.ops import segments
 from longca.ops.segments import items
-from longca.ops.segments.device_plan import Tile, _fit, _section, prepare
-from longca.ops.segments.items import ITEM
+from longca.ops.segments.device_plan import CACHE_BYTES, Tile, _fit, _taller_ends_earlier, prepare
+from longca.ops.segments.items import ITEM, most_that_fit
 from longca.ops.segments.lowering import lower
 from longca.ops.segments.plan import Shape
 from longca.ops.segments.row_intervals import order_by
@@ -259,8 +259,42 @@ def test_a_block_map_takes_the_tile_that_computes_less():
     assert _fit([[(0, 256, 0, 2048, "full")]], shape, (wide, narrow), CPU)[1] == wide
 
 
+@pytest.mark.parametrize(
+    ("queries", "q_heads", "taller"),
+    [
+        (8192, 64, True),  # 21 tiles of 192 rows a program, or 32 of 128
+        (4096, 64, True),  # 11, or 16
+        (2048, 64, False),  # 6, or 8
+        (8192, 8, False),  # 3, or 4
+        (32768, 64, True),
+    ],
+)
+def test_a_mask_that_keeps_all_takes_the_tall_tile_where_that_ends_earlier(queries, q_heads, taller):
+    shape = Shape(queries, 8192, q_heads, 8, 128, 1.0)
+    assert _taller_ends_earlier(Tile(192, 128, 2), Tile(128, 128, 2), shape, 132) == taller
+
+
+@pytest.mark.parametrize(
+    ("slices", "tall"),
+    [
+        ([(0, 384, 0, 512, "full")], True),
+        ([(0, 200, 0, 512, "full"), (200, 384, 0, 512, "full")], True),
+        ([(0, 384, 0, 512, "causal")], False),
+        ([(0, 384, 0, 256, "full")], False),  # whole steps, but not all keys
+        ([(0, 256, 0, 512, "full")], False),  # rows that keep nothing
+    ],
+)
+def test_only_masks_that_keep_all_take_the_tall_tile(slices, tall):
+    tile = Tile(192, 128, 2)
+    shape = Shape(384, 512, 4, 2, 128, 1.0)  # on 4 programs: 2 tiles of 192 each, or 3 of 128
+    plan = prepare(shape, [slices], CPU, (Tile(128, 128, 2),), Tile(128, 64, 2), True, tile)
+    assert (plan.forward_tile == tile) == tall
+    if tall:
+        assert plan.forward.whole and len(plan.forward.splits) == 0
+
+
 def test_heads_share_the_cache_in_equal_sections():
-    assert [_section(8, size) for size in (1e6, 1.2e7, 2e7, 1e9)] == [8, 2, 2, 1]
+    assert [most_that_fit(8, size, CACHE_BYTES) for size in (1e6, 1.2e7, 2e7, 1e9)] == [8, 2, 2, 1]
 
 
 def test_torch_takes_the_operator():

@@ -17,15 +17,16 @@ COARSE_SHARE, FEW_TILES, PART_STEPS, COARSER = 0.6, 4, 5.0, 0.97
 GREEDY_ITEMS = {"longest_first": 64, "heads_inside": 512, "heads_apart": 2048}
 
 
-def deal(cut: Callable[[float], Items], programs: int, order: Order, few: bool) -> tuple[Items, torch.Tensor]:
+def deal(
+    cut: Callable[[float], Items], programs: int, order: Order, tiles: int
+) -> tuple[Items, torch.Tensor]:
     """Items sorted by program, and the program of each.
 
-    cut: the items, if those over a share of a program's fair share are cut. few: programs have FEW_TILES tiles each,
-    or fewer.
+    cut: the items, if those over a share of a program's fair share are cut. tiles: of all heads.
     """
     items = cut(LONGEST_SHARE)
     owner = _owner(items, programs, order)
-    if few and items.slots and order == "longest_first":
+    if tiles <= FEW_TILES * programs and items.slots and order == "longest_first":
         coarse = cut(COARSE_SHARE)
         other = _owner(coarse, programs, order)
         if _duration(coarse, other, programs) < COARSER * _duration(items, owner, programs):

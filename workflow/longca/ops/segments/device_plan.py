@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from longca.ops.segments.items import Order
-from longca.ops.segments.lowering import DeviceSegments, lower, outline_tiled, with_bounds
+from longca.ops.segments.items import Order, most_that_fit
+from longca.ops.segments.lowering import DeviceSegments, lower, outline, with_bounds
 from longca.ops.segments.plan import Shape, SliceList, all_full
 from longca.ops.segments.schedule import Schedule, schedule
 from longca.ops.segments.tiled_rows import tiled_rows
@@ -23,6 +23,7 @@ HEAD_BYTES = 20e6  # of one whole query head
 # Heads apart: where runs are longer and differ. Programs that walk several heads of a tile drift apart, into columns of
 # different heads, which do not fit the cache together. A shorter run does not repay the parts of dK and dV it leaves.
 LONG_RUN_BYTES = 4.6e6  # on average, of one query head
+TALL_TIME = 0.95  # that a row of a tall tile takes
 NARROW_CELLS = 0.85  # a step half as wide runs at about this share of the speed
 STAT_ALIGN = 4  # lse and delta are copied in boxes of fp32 that must start on 16 bytes
 
@@ -53,20 +54,28 @@ def prepare(
     forward_tiles: tuple[Tile, ...],
     backward_tile: Tile,
     persistent: bool,
+    tall_tile: Tile | None = None,
 ) -> DevicePlan:
     """Lowers and schedules both directions on the device.
 
-    The forward takes the first of its tiles, or a narrower one where a block map makes it compute much less.
+    The forward takes the first of its tiles, or a narrower one where a block map makes it compute much less; tall_tile
+    where a mask keeps every cell and that ends earlier.
     """
     programs = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
     head_bytes = 4 * shape.head_dim  # two 16-bit tensors
     rows, forward_tile = _fit(masks, shape, forward_tiles, device)
-    section = _section(shape.kv_heads, shape.keys * head_bytes) * shape.group
+    if (
+        tall_tile
+        and rows.keep_all(shape.keys)
+        and _taller_ends_earlier(tall_tile, forward_tile, shape, programs)
+    ):
+        rows, forward_tile = lower(masks, shape.queries, tall_tile.rows, tall_tile.columns, device), tall_tile
+    section = most_that_fit(shape.kv_heads, shape.keys * head_bytes, CACHE_BYTES) * shape.group
     forward = schedule(rows, shape, shape.q_heads, section, programs, persistent)
     columns = lower(
         masks, shape.keys, backward_tile.rows, backward_tile.columns, device, transpose=True, align=STAT_ALIGN
     )
-    section = _section(shape.kv_heads, shape.queries * head_bytes * shape.group)
+    section = most_that_fit(shape.kv_heads, shape.queries * head_bytes * shape.group, CACHE_BYTES)
     # the portable kernel, not persistent, has one order only
     order = _backward_order(columns, shape) if persistent else "longest_first"
     backward = schedule(columns, shape, shape.kv_heads, section, programs, persistent, shape.group, order)
@@ -79,13 +88,24 @@ def _fit(
     best, rest = tiles[0], tiles[1:]
     # most of the work, and the same for all: they have as many rows
     tiled = tiled_rows(masks, shape.queries, best.rows, device)
-    chosen = outline_tiled(tiled, best.columns)
+    chosen = outline(tiled, best.columns)
     if all_full(masks):
         for tile in rest:
-            other = outline_tiled(tiled, tile.columns)
+            other = outline(tiled, tile.columns)
             if other.cells < NARROW_CELLS * chosen.cells:
                 chosen, best = other, tile
     return with_bounds(chosen), best
+
+
+def _taller_ends_earlier(tall: Tile, tile: Tile, shape: Shape, programs: int) -> bool:
+    """Of two tiles on a mask that keeps every cell, so that all items cost as much as they have rows."""
+
+    def rows_each(tile_rows: int) -> int:
+        """Of the program that walks the most."""
+        items = -(-shape.queries // tile_rows) * shape.q_heads
+        return -(-items // programs) * tile_rows
+
+    return rows_each(tall.rows) * TALL_TIME < rows_each(tile.rows)
 
 
 def _backward_order(columns: DeviceSegments, shape: Shape) -> Order:
@@ -105,9 +125,3 @@ def _backward_order(columns: DeviceSegments, shape: Shape) -> Order:
     if shape.group > 1 and run_bytes >= LONG_RUN_BYTES and longest > mean:
         return "heads_apart"
     return "longest_first"
-
-
-def _section(kv_heads: int, bytes_each: float) -> int:
-    """The most KV heads, a divisor of all, whose columns fit the cache together."""
-    fits = [n for n in range(2, kv_heads + 1) if kv_heads % n == 0 and n * bytes_each <= CACHE_BYTES]
-    return max(fits, default=1)

@@ -11,9 +11,13 @@ from longca.ops.segments.device_plan import LOG2_E, DevicePlan, Tile
 from longca.ops.segments.device_plan import prepare as prepare_device
 from longca.ops.segments.gluon_backward import backward_kernel
 from longca.ops.segments.gluon_forward import forward_kernel
+from longca.ops.segments.gluon_forward_tall import tall_forward_kernel
+from longca.ops.segments.items import ITEM
 from longca.ops.segments.plan import Plan, Shape, SliceList
+from longca.ops.segments.schedule import HEADER
 
 FORWARD_TILES = {64: (Tile(128, 128, 4),), 128: (Tile(128, 128, 2), Tile(128, 64, 4))}
+TALL_TILE = {128: Tile(192, 128, 2)}
 BACKWARD_TILE = {64: Tile(128, 128, 2), 128: Tile(128, 64, 2)}
 LINE = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=1)
 TYPES = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16, torch.float32: gl.float32}
@@ -26,7 +30,8 @@ def prepare(shape: Shape, masks: list[SliceList], device: torch.device, dtype: t
             f"the gluon backend takes head_dim 64 or 128 in 16 bits, not {shape.head_dim} in {dtype}"
         )
     tiles = FORWARD_TILES[shape.head_dim], BACKWARD_TILE[shape.head_dim]
-    return prepare_device(shape, masks, device, *tiles, persistent=True)
+    tall = TALL_TILE.get(shape.head_dim)
+    return prepare_device(shape, masks, device, *tiles, persistent=True, tall_tile=tall)
 
 
 def forward(
@@ -37,11 +42,14 @@ def forward(
     dim = shape.head_dim
 
     def launch(out: torch.Tensor, lse: torch.Tensor) -> None:
-        forward_kernel[(schedule.programs,)](
-            _describe(q, 64, dim), _describe(k, tile.columns, dim), _describe(v, tile.columns, dim), out, lse,
-            schedule.buffer, SCALE2=shape.scale * LOG2_E, WHOLE=schedule.whole, GROUP=shape.group,
-            BLOCK_N=tile.columns, D=dim, STAGES=tile.stages, **host.TABLES, num_warps=4,
-        )  # fmt: skip
+        keys_and_values = (_describe(x, tile.columns, dim) for x in (k, v))
+        arguments = (_describe(q, 64, dim), *keys_and_values, out, lse, schedule.buffer)
+        constants = {"SCALE2": shape.scale * LOG2_E, "GROUP": shape.group, "BLOCK_N": tile.columns, "D": dim,
+                     "STAGES": tile.stages, "num_warps": 4}  # fmt: skip
+        if tile == TALL_TILE.get(dim):
+            tall_forward_kernel[(schedule.programs,)](*arguments, **constants, ITEM=ITEM, HEADER=HEADER)
+        else:
+            forward_kernel[(schedule.programs,)](*arguments, **constants, **host.TABLES, WHOLE=schedule.whole)
 
     return host.forward(q, plan, launch)
 

@@ -11,11 +11,12 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
-from longca.ops.segments.gluon_rescale import rescale
+from longca.ops.segments.gluon_forward_store import store
+from longca.ops.segments.gluon_softmax import rescale, softmax
 
 
 @gluon.jit
-def _segments(item, WHOLE: gl.constexpr):
+def _item_segments(item, WHOLE: gl.constexpr):
     """The first and the end of an item's segments. Where all steps are whole they are walked as one."""
     if WHOLE:
         return 0, 1
@@ -24,7 +25,7 @@ def _segments(item, WHOLE: gl.constexpr):
 
 
 @gluon.jit
-def _segment(plan, item, index, lane, SEGMENT: gl.constexpr, WHOLE: gl.constexpr):
+def _read_segment(plan, item, index, lane, SEGMENT: gl.constexpr, WHOLE: gl.constexpr):
     """First column, steps, the range of whole steps; each row's first column and columns.
 
     WHOLE: only steps count, and are those of the item.
@@ -54,37 +55,6 @@ def _end_block():
     gl.inline_asm_elementwise(
         "nanosleep.u32 1; mov.b32 $0, $1;", "=r,r", [threads], gl.int32, is_pure=False, pack=1
     )
-
-
-# Powers of two by which a row's scores may outgrow what its sums are relative to before those are rescaled, as in
-# FlashAttention 4: probabilities up to 2^8 are as exact in 16 bits, and after the first steps hardly a row is rescaled.
-SLACK = gl.constexpr(8.0)
-
-
-@gluon.jit
-def _softmax(s, m, l, SCALE2: gl.constexpr, P_LAYOUT: gl.constexpr, DTYPE: gl.constexpr):
-    highest = gl.max(s, 1) * SCALE2
-    m_new = gl.where(highest - m > SLACK, highest, m)
-    shift = gl.where(m_new == float("-inf"), 0.0, m_new)
-    p = gl.exp2(s * SCALE2 - shift[:, None])
-    alpha = gl.exp2(m - shift)
-    return gl.convert_layout(p.to(DTYPE), P_LAYOUT), m_new, l * alpha + gl.sum(p, 1), alpha
-
-
-@gluon.jit
-def _store(o, m, l, out, lse, plan, item, lane, WG: gl.constexpr, D: gl.constexpr):
-    O_LAYOUT: gl.constexpr = o.type.layout
-    STORE: gl.constexpr = gl.BlockedLayout([1, 8], [256 // D, D // 8], [4, 1], [1, 0])
-    row0 = gl.load(item)
-    row1 = gl.load(item + 1)
-    line = gl.load(item + 2) * gl.load(plan + 4)
-    inverse = gl.where(l > 0, 1.0 / l, 0.0)
-    o = o * gl.convert_layout(inverse, gl.SliceLayout(1, O_LAYOUT))[:, None]
-    gl.store(lse + line + row0 + lane, (m + gl.log2(l)) * 0.6931471805599453, mask=row0 + lane < row1)
-    row = row0 + WG * 64 + gl.arange(0, 64, gl.SliceLayout(1, STORE))
-    column = gl.arange(0, D, gl.SliceLayout(0, STORE))
-    target = out + (line + row[:, None]).to(gl.int64) * D + column[None, :]
-    gl.store(target, gl.convert_layout(o.to(out.dtype.element_ty), STORE), mask=(row < row1)[:, None])
 
 
 @gluon.jit
@@ -122,8 +92,10 @@ def consume(
     total = gl.load(mine + 1)
     if total > 0:
         item = plan + gl.load(plan) + gl.load(mine) * ITEM
-        index, index_end = _segments(item, WHOLE)
-        first, steps, whole, whole_end, low, width = _segment(plan, item, index, lane, SEGMENT, WHOLE)
+        index, index_end = _item_segments(item, WHOLE)
+        first, steps, whole_begin, whole_end, low, width = _read_segment(
+            plan, item, index, lane, SEGMENT, WHOLE
+        )
         j = 0
         done = 0
         o = gl.zeros([64, D], gl.float32, O_LAYOUT)
@@ -134,10 +106,10 @@ def consume(
         )
         s = warpgroup_mma_wait(0, deps=[s])
         mbarrier.arrive(k_empty.index(0))
-        if not WHOLE and (whole > 0) | (whole_end == 0):
+        if not WHOLE and (whole_begin > 0) | (whole_end == 0):
             c = first + keys
             s = gl.where(_inside(c, low, width), s, float("-inf"))
-        p, m, l, alpha = _softmax(s, none, gl.zeros_like(none), SCALE2, P_LAYOUT, DTYPE)
+        p, m, l, factor = softmax(s, none, gl.zeros_like(none), SCALE2, P_LAYOUT, DTYPE)
         for step in range(1, total):
             j += 1
             fresh = 0
@@ -149,9 +121,11 @@ def consume(
                     done += 1
                     fresh = 1
                     item += ITEM
-                    index, index_end = _segments(item, WHOLE)
+                    index, index_end = _item_segments(item, WHOLE)
                     mbarrier.wait(q_full.index(done & 1), (done >> 1) & 1)
-                first, steps, whole, whole_end, low, width = _segment(plan, item, index, lane, SEGMENT, WHOLE)
+                first, steps, whole_begin, whole_end, low, width = _read_segment(
+                    plan, item, index, lane, SEGMENT, WHOLE
+                )
             slot = step % STAGES
             before = (step - 1) % STAGES
             # scores of this step and the output of the step before run while this step's softmax is computed
@@ -162,26 +136,26 @@ def consume(
             o = warpgroup_mma(p, kv_smem.index(STAGES + before), o, is_async=True)
             s = warpgroup_mma_wait(1, deps=[s])
             mbarrier.arrive(k_empty.index(slot))
-            if not WHOLE and (j < whole) | (j >= whole_end):
+            if not WHOLE and (j < whole_begin) | (j >= whole_end):
                 c = first + j * BLOCK_N + keys
                 s = gl.where(_inside(c, low, width), s, float("-inf"))
             m_before = m
             l_before = l
             m = gl.where(fresh == 1, none, m)
             l = gl.where(fresh == 1, gl.zeros_like(l), l)
-            p_new, m, l, alpha = _softmax(s, m, l, SCALE2, P_LAYOUT, DTYPE)
+            p_new, m, l, factor = softmax(s, m, l, SCALE2, P_LAYOUT, DTYPE)
             if steps < 0:
                 _end_block()
             o = warpgroup_mma_wait(0, deps=[o])
             mbarrier.arrive(v_empty.index(before))
             if fresh == 1:
-                _store(o, m_before, l_before, out, lse, plan, item - ITEM, lane, WG, D)
+                store(o, m_before, l_before, out, lse, plan, item - ITEM, lane, WG, D)
                 o = gl.zeros([64, D], gl.float32, O_LAYOUT)
-            o = rescale(o, alpha, D)
+            o = rescale(o, factor, D)
             p = p_new
         last = total - 1
         slot = last % STAGES
         mbarrier.wait(v_full.index(slot), (last // STAGES) & 1)
         o = warpgroup_mma(p, kv_smem.index(STAGES + slot), o, is_async=True)
         o = warpgroup_mma_wait(0, deps=[o])
-        _store(o, m, l, out, lse, plan, item, lane, WG, D)
+        store(o, m, l, out, lse, plan, item, lane, WG, D)

@@ -61,7 +61,7 @@ def cut_items(
     head = mask * heads_each + torch.arange(len(tile), device=device) % heads_each
 
     if order == "heads_apart":
-        pieces = torch.full_like(tile, _heads_apart(group, len(tile) * part_bytes))
+        pieces = torch.full_like(tile, most_that_fit(group, len(tile) * part_bytes, PARTS_BYTES))
     elif group > 1:
         fair = max(float(steps.sum()) * heads_each * group / programs, 1.0)
         longest = torch.full(tile.shape, longest_share * fair, device=device)
@@ -95,9 +95,9 @@ def cut_items(
     return Items(_in_order(torch.stack(columns, 1), turn, tile, order), splits, slots)
 
 
-def _heads_apart(group: int, bytes_each: float) -> int:
-    """The most pieces of a tile whose parts have room; 1 where not even two have."""
-    fits = [n for n in range(2, group + 1) if group % n == 0 and n * bytes_each <= PARTS_BYTES]
+def most_that_fit(count: int, bytes_each: float, room_bytes: float) -> int:
+    """The largest divisor of count, of as many of which together have room; 1 where not even two have."""
+    fits = [n for n in range(2, count + 1) if count % n == 0 and n * bytes_each <= room_bytes]
     return max(fits, default=1)
 
 

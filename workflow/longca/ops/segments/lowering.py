@@ -29,6 +29,16 @@ class DeviceSegments:
     tile_rows: int
     tile_columns: int
 
+    @property
+    def whole(self) -> bool:
+        """Whether no step has a cell to mask."""
+        _, steps, whole_begin, whole_end, _, _ = self.segments.T
+        return bool(((whole_begin == 0) & (whole_end == steps)).all())
+
+    def keep_all(self, columns: int) -> bool:
+        """Whether every row keeps every one of the `columns` columns, and every step is whole."""
+        return self.whole and bool((self.tiles[:, 4] * self.tile_columns == columns).all())
+
 
 @dataclass(frozen=True)
 class Outline:
@@ -61,26 +71,12 @@ def lower(
     align: int = 1,
 ) -> DeviceSegments:
     """Slices (q0, q1, k0, k1, type) of every mask as segments; `rows` are keys when `transpose`."""
-    return with_bounds(outline(masks, rows, tile_rows, tile_columns, device, transpose, align))
+    tiled = tiled_rows(masks, rows, tile_rows, device, transpose)
+    return with_bounds(outline(tiled, tile_columns, transpose, align))
 
 
-def outline(
-    masks: Sequence[SliceList],
-    rows: int,
-    tile_rows: int,
-    tile_columns: int,
-    device: torch.device,
-    transpose: bool = False,
-    align: int = 1,
-) -> Outline:
-    """As `lower`, but without the rows' bounds, which are most of what it writes."""
-    return outline_tiled(
-        tiled_rows(masks, rows, tile_rows, device, transpose), tile_columns, transpose, align
-    )
-
-
-def outline_tiled(tiled: TiledRows, tile_columns: int, transpose: bool = False, align: int = 1) -> Outline:
-    """The outline for one of the widths that share `tiled`."""
+def outline(tiled: TiledRows, tile_columns: int, transpose: bool = False, align: int = 1) -> Outline:
+    """Segments without the rows' bounds, which are most of what `lower` writes, for one of the widths of `tiled`."""
     rows, tile_rows, tiles = tiled.rows, tiled.tile_rows, tiled.masks * tiled.tiles
     segment, count = _segments(tiled, tile_columns)
     device = segment.device

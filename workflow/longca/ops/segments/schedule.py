@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from longca.ops.segments.dealing import FEW_TILES, LONGEST_SHARE, deal
+from longca.ops.segments.dealing import LONGEST_SHARE, deal
 from longca.ops.segments.items import Items, Order, cut_items
 from longca.ops.segments.lowering import DeviceSegments
 from longca.ops.segments.plan import Shape
@@ -64,8 +64,8 @@ def schedule(
         return cut_items(segments, heads, section, programs, group, order, share, part_bytes)
 
     if persistent:
-        few = len(segments.tiles) // segments.masks * heads <= FEW_TILES * programs
-        items, owner = deal(cut, programs, order, few)
+        tiles = len(segments.tiles) // segments.masks * heads
+        items, owner = deal(cut, programs, order, tiles)
     else:
         items = cut(LONGEST_SHARE)
         owner, programs = torch.arange(len(items.table), device=device), len(items.table)
@@ -84,6 +84,4 @@ def schedule(
     if len(buffer) >= 1 << 31:
         raise ValueError(f"the mask needs a table of {len(buffer)} numbers; a kernel can address 2^31")
     idle = bool((segments.tiles[:, 4] == 0).any())
-    _, steps, whole_begin, whole_end, _, _ = segments.segments.T
-    whole = bool(((whole_begin == 0) & (whole_end == steps)).all())
-    return Schedule(buffer, programs, items.splits.int(), items.slots, idle, order, whole)
+    return Schedule(buffer, programs, items.splits.int(), items.slots, idle, order, segments.whole)
