@@ -75,10 +75,7 @@ def run(slices, queries, keys, q_heads, kv_heads, dim, dtype, **options):
 
 
 def assert_agrees(name, shape, **options):
-    assert_mask_agrees(*CASES[name], shape, **options)
-
-
-def assert_mask_agrees(slices, queries, keys, shape, **options):
+    slices, queries, keys = CASES[name]
     inputs, out, lse, gradients = run(slices, queries, keys, *shape, **options)
     mask = kept(slices, queries, keys).cuda()
     want = dense(*inputs, mask)
@@ -115,24 +112,24 @@ def test_agrees_with_float64_in_the_orders_of_long_sequences(name, shape, determ
 @pytest.fixture
 def tall(monkeypatch):
     # so few tokens do not take tall tiles by themselves
-    monkeypatch.setattr(device_plan, "_taller_ends_earlier", lambda *_: True)
+    monkeypatch.setattr(device_plan, "LONG_RUN_STEPS", 0)
+    monkeypatch.setattr(device_plan, "_tall_ends_earlier", lambda *_: True)
 
 
 @pytest.mark.skipif("gluon" not in BACKENDS, reason="needs a Hopper GPU")
-@pytest.mark.parametrize("heads", [(8, 2), (28, 7), (3, 3)])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize(("queries", "keys"), [(5, 1280), (192, 128), (200, 256), (1025, 2048), (4096, 1024)])
-def test_tall_tiles_agree_with_float64(queries, keys, dtype, heads, tall):
-    slices, shape = [(0, queries, 0, keys, "full")], (*heads, 128, dtype)
-    assert segments.plan(slices, queries, keys, *shape, "cuda").prepared.forward_tile.rows == 192
-    assert_mask_agrees(slices, queries, keys, shape)
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[2] == 128])
+@pytest.mark.parametrize("name", CASES)
+def test_tall_tiles_agree_with_float64(name, shape, tall):
+    assert segments.plan(*CASES[name], *shape, "cuda").prepared.forward_tile.rows == 192
+    assert_agrees(name, shape)
 
 
 @pytest.mark.skipif("gluon" not in BACKENDS, reason="needs a Hopper GPU")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("growth", [4.0, 20.0, 200.0])
-def test_scores_that_grow_along_a_row_of_a_tall_tile(growth, dtype, tall):
-    assert_growing_scores_agree("full", 1024, growth, 128, dtype, "gluon")
+@pytest.mark.parametrize(("kind", "tokens"), [("causal", 1000), ("full", 1024)])
+def test_scores_that_grow_along_a_row_of_a_tall_tile(kind, tokens, growth, dtype, tall):
+    assert_growing_scores_agree(kind, tokens, growth, 128, dtype, "gluon")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

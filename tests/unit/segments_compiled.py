@@ -67,8 +67,6 @@ def assembled(kernel):
 
 CAUSAL = [(0, 256, 0, 256, "causal")]
 FULL = [(0, 256, 0, 2048, "full")]
-# Of as many rows that tall tiles end earlier.
-TALL = [(0, 384, 0, 2048, "full")]
 # Runs of 64 keys, far apart: the narrow forward tile fits them.
 BLOCKS = [(0, 128, first, first + 64, "full") for first in range(0, 2048, 256)]
 
@@ -76,9 +74,14 @@ BLOCKS = [(0, 128, first, first + 64, "full") for first in range(0, 2048, 256)]
 ORDERS = {"inside": "heads_inside", "after": "longest_first"}
 
 
-def compile_all(backend, dim, dtype, deterministic=False, slices=CAUSAL, heads="inside", rows=256):
-    """heads: the order a backward walks, all heads of a row together ("inside") or one head "after" another."""
+def compile_all(backend, dim, dtype, deterministic=False, slices=CAUSAL, heads="inside", tall=False):
+    """heads: the order a backward walks, all heads of a row together ("inside") or one head "after" another.
+
+    tall: whether the forward takes tall tiles.
+    """
     device_plan._backward_order = lambda columns, shape: ORDERS[heads]
+    device_plan.LONG_RUN_STEPS = 0
+    device_plan._tall_ends_earlier = lambda *_: tall
     kernels = {}
 
     def launch(kernel, grid):
@@ -88,8 +91,8 @@ def compile_all(backend, dim, dtype, deterministic=False, slices=CAUSAL, heads="
         return record
 
     JITFunction.__getitem__ = launch
-    q, k = torch.zeros(4, rows, dim, dtype=dtype), torch.zeros(2, 2048, dim, dtype=dtype)
-    plan = segments.plan(slices, rows, 2048, 4, 2, dim, dtype, "cpu", backend, deterministic=deterministic)
+    q, k = torch.zeros(4, 256, dim, dtype=dtype), torch.zeros(2, 2048, dim, dtype=dtype)
+    plan = segments.plan(slices, 256, 2048, 4, 2, dim, dtype, "cpu", backend, deterministic=deterministic)
     out, lse = segments.forward(q, k, k, plan)
     segments.backward(q, k, k, out, lse, q, plan)
     return kernels
@@ -104,7 +107,8 @@ if __name__ == "__main__":
             "gluon narrow": compile_all("gluon", 128, torch.bfloat16, slices=BLOCKS),
             "gluon deterministic": compile_all("gluon", 128, torch.bfloat16, True),
             "gluon whole": compile_all("gluon", 128, torch.bfloat16, slices=FULL),
-            "gluon tall": compile_all("gluon", 128, torch.bfloat16, slices=TALL, rows=384),
+            "gluon tall": compile_all("gluon", 128, torch.bfloat16, tall=True),
+            "gluon tall whole": compile_all("gluon", 128, torch.bfloat16, slices=FULL, tall=True),
             "gluon whole after": compile_all("gluon", 128, torch.bfloat16, slices=FULL, heads="after"),
             "gluon 64 whole after": compile_all("gluon", 64, torch.float16, slices=FULL, heads="after"),
             "gluon 128 after": compile_all("gluon", 128, torch.bfloat16, heads="after"),

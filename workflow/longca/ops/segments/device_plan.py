@@ -1,10 +1,11 @@
 """What both GPU backends prepare: two schedules over one mask, or one a KV head."""
 
 from dataclasses import dataclass
+from math import ceil
 
 import torch
 
-from longca.ops.segments.items import Order, most_that_fit
+from longca.ops.segments.items import ITEM_STEPS, Order, most_that_fit
 from longca.ops.segments.lowering import DeviceSegments, lower, outline, with_bounds
 from longca.ops.segments.plan import Shape, SliceList, all_full
 from longca.ops.segments.schedule import Schedule, schedule
@@ -23,7 +24,10 @@ HEAD_BYTES = 20e6  # of one whole query head
 # Heads apart: where runs are longer and differ. Programs that walk several heads of a tile drift apart, into columns of
 # different heads, which do not fit the cache together. A shorter run does not repay the parts of dK and dV it leaves.
 LONG_RUN_BYTES = 4.6e6  # on average, of one query head
-TALL_TIME = 0.95  # that a row of a tall tile takes
+# The forward in tall tiles (gluon_forward_tall.py): what a row of a step takes, as a share of the other form, and what
+# an item costs beside its steps, in steps. With fewer items a program, programs end too far apart; with fewer steps a
+# run, no mask gained. Read off both forms, see "What was tried" in docs/segments.md.
+TALL_TIME, TALL_ITEM_STEPS, TALL_ITEMS, LONG_RUN_STEPS = 0.92, 3.5, 8, 24
 NARROW_CELLS = 0.85  # a step half as wide runs at about this share of the speed
 STAT_ALIGN = 4  # lse and delta are copied in boxes of fp32 that must start on 16 bytes
 
@@ -59,17 +63,15 @@ def prepare(
     """Lowers and schedules both directions on the device.
 
     The forward takes the first of its tiles, or a narrower one where a block map makes it compute much less; tall_tile
-    where a mask keeps every cell and that ends earlier.
+    where runs are long and that ends earlier.
     """
     programs = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
     head_bytes = 4 * shape.head_dim  # two 16-bit tensors
     rows, forward_tile = _fit(masks, shape, forward_tiles, device)
-    if (
-        tall_tile
-        and rows.keep_all(shape.keys)
-        and _taller_ends_earlier(tall_tile, forward_tile, shape, programs)
-    ):
-        rows, forward_tile = lower(masks, shape.queries, tall_tile.rows, tall_tile.columns, device), tall_tile
+    if tall_tile and int(rows.tiles[:, 4].sum()) >= LONG_RUN_STEPS * len(rows.segments):
+        tall = lower(masks, shape.queries, tall_tile.rows, tall_tile.columns, device)
+        if _tall_ends_earlier(tall, rows, shape.q_heads // len(masks), programs):
+            rows, forward_tile = tall, tall_tile
     section = most_that_fit(shape.kv_heads, shape.keys * head_bytes, CACHE_BYTES) * shape.group
     forward = schedule(rows, shape, shape.q_heads, section, programs, persistent)
     columns = lower(
@@ -97,15 +99,19 @@ def _fit(
     return with_bounds(chosen), best
 
 
-def _taller_ends_earlier(tall: Tile, tile: Tile, shape: Shape, programs: int) -> bool:
-    """Of two tiles on a mask that keeps every cell, so that all items cost as much as they have rows."""
+def _tall_ends_earlier(tall: DeviceSegments, other: DeviceSegments, heads_each: int, programs: int) -> bool:
+    """Of the two forms of the forward, by the steps of their items."""
+    if len(tall.tiles) * heads_each < TALL_ITEMS * programs:
+        return False
+    taller = TALL_TIME * _time(tall, TALL_ITEM_STEPS, heads_each / programs)
+    return taller < _time(other, ITEM_STEPS, heads_each / programs)
 
-    def rows_each(tile_rows: int) -> int:
-        """Of the program that walks the most."""
-        items = -(-shape.queries // tile_rows) * shape.q_heads
-        return -(-items // programs) * tile_rows
 
-    return rows_each(tall.rows) * TALL_TIME < rows_each(tile.rows)
+def _time(rows: DeviceSegments, item_steps: float, share: float) -> float:
+    """Of the program with the most, in steps x rows: as many of the shortest items as its share of all comes to."""
+    costs = rows.tiles[:, 4][rows.tiles[:, 4] > 0].double() + item_steps
+    shortest = float(costs.min())
+    return ceil(float(costs.sum()) * share / shortest) * shortest * rows.tile_rows
 
 
 def _backward_order(columns: DeviceSegments, shape: Shape) -> Order:

@@ -1,6 +1,7 @@
 """The Hopper backend: TMA, wgmma and warp specialisation, in Gluon."""
 
 import functools
+from typing import Any
 
 import torch
 from triton.experimental.gluon import language as gl
@@ -12,9 +13,7 @@ from longca.ops.segments.device_plan import prepare as prepare_device
 from longca.ops.segments.gluon_backward import backward_kernel
 from longca.ops.segments.gluon_forward import forward_kernel
 from longca.ops.segments.gluon_forward_tall import tall_forward_kernel
-from longca.ops.segments.items import ITEM
 from longca.ops.segments.plan import Plan, Shape, SliceList
-from longca.ops.segments.schedule import HEADER
 
 FORWARD_TILES = {64: (Tile(128, 128, 4),), 128: (Tile(128, 128, 2), Tile(128, 64, 4))}
 TALL_TILE = {128: Tile(192, 128, 2)}
@@ -42,14 +41,12 @@ def forward(
     dim = shape.head_dim
 
     def launch(out: torch.Tensor, lse: torch.Tensor) -> None:
-        keys_and_values = (_describe(x, tile.columns, dim) for x in (k, v))
-        arguments = (_describe(q, 64, dim), *keys_and_values, out, lse, schedule.buffer)
-        constants = {"SCALE2": shape.scale * LOG2_E, "GROUP": shape.group, "BLOCK_N": tile.columns, "D": dim,
-                     "STAGES": tile.stages, "num_warps": 4}  # fmt: skip
-        if tile == TALL_TILE.get(dim):
-            tall_forward_kernel[(schedule.programs,)](*arguments, **constants, ITEM=ITEM, HEADER=HEADER)
-        else:
-            forward_kernel[(schedule.programs,)](*arguments, **constants, **host.TABLES, WHOLE=schedule.whole)
+        kernel: Any = tall_forward_kernel if tile == TALL_TILE.get(dim) else forward_kernel
+        kernel[(schedule.programs,)](
+            _describe(q, 64, dim), _describe(k, tile.columns, dim), _describe(v, tile.columns, dim), out, lse,
+            schedule.buffer, SCALE2=shape.scale * LOG2_E, WHOLE=schedule.whole, GROUP=shape.group,
+            BLOCK_N=tile.columns, D=dim, STAGES=tile.stages, **host.TABLES, num_warps=4,
+        )  # fmt: skip
 
     return host.forward(q, plan, launch)
 

@@ -11,39 +11,9 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
+from longca.ops.segments.gluon_forward_segments import inside, item_segments, read_segment
 from longca.ops.segments.gluon_forward_store import store
 from longca.ops.segments.gluon_softmax import rescale, softmax
-
-
-@gluon.jit
-def _item_segments(item, WHOLE: gl.constexpr):
-    """The first and the end of an item's segments. Where all steps are whole they are walked as one."""
-    if WHOLE:
-        return 0, 1
-    else:
-        return gl.load(item + 3), gl.load(item + 4)
-
-
-@gluon.jit
-def _read_segment(plan, item, index, lane, SEGMENT: gl.constexpr, WHOLE: gl.constexpr):
-    """First column, steps, the range of whole steps; each row's first column and columns.
-
-    WHOLE: only steps count, and are those of the item.
-    """
-    if WHOLE:
-        return 0, gl.load(item + 5), 0, 0, lane, lane
-    else:
-        seg = plan + gl.load(plan + 1) + index * SEGMENT
-        bound = gl.load(seg + 4) + lane * gl.load(seg + 5)
-        low = gl.load(plan + gl.load(plan + 2) + bound)
-        width = gl.load(plan + gl.load(plan + 3) + bound) - low
-        return gl.load(seg), gl.load(seg + 1), gl.load(seg + 2), gl.load(seg + 3), low, width
-
-
-@gluon.jit
-def _inside(column, low, width):
-    """low <= column < low + width, as one unsigned compare."""
-    return (column[None, :] - low[:, None]).to(gl.uint32) < width.to(gl.uint32)[:, None]
 
 
 @gluon.jit
@@ -92,8 +62,8 @@ def consume(
     total = gl.load(mine + 1)
     if total > 0:
         item = plan + gl.load(plan) + gl.load(mine) * ITEM
-        index, index_end = _item_segments(item, WHOLE)
-        first, steps, whole_begin, whole_end, low, width = _read_segment(
+        index, index_end = item_segments(item, WHOLE)
+        first, steps, whole_begin, whole_end, low, width = read_segment(
             plan, item, index, lane, SEGMENT, WHOLE
         )
         j = 0
@@ -108,7 +78,7 @@ def consume(
         mbarrier.arrive(k_empty.index(0))
         if not WHOLE and (whole_begin > 0) | (whole_end == 0):
             c = first + keys
-            s = gl.where(_inside(c, low, width), s, float("-inf"))
+            s = gl.where(inside(c, low, width), s, float("-inf"))
         p, m, l, factor = softmax(s, none, gl.zeros_like(none), SCALE2, P_LAYOUT, DTYPE)
         for step in range(1, total):
             j += 1
@@ -121,9 +91,9 @@ def consume(
                     done += 1
                     fresh = 1
                     item += ITEM
-                    index, index_end = _item_segments(item, WHOLE)
+                    index, index_end = item_segments(item, WHOLE)
                     mbarrier.wait(q_full.index(done & 1), (done >> 1) & 1)
-                first, steps, whole_begin, whole_end, low, width = _read_segment(
+                first, steps, whole_begin, whole_end, low, width = read_segment(
                     plan, item, index, lane, SEGMENT, WHOLE
                 )
             slot = step % STAGES
@@ -138,7 +108,7 @@ def consume(
             mbarrier.arrive(k_empty.index(slot))
             if not WHOLE and (j < whole_begin) | (j >= whole_end):
                 c = first + j * BLOCK_N + keys
-                s = gl.where(_inside(c, low, width), s, float("-inf"))
+                s = gl.where(inside(c, low, width), s, float("-inf"))
             m_before = m
             l_before = l
             m = gl.where(fresh == 1, none, m)

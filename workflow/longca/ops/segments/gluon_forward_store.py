@@ -7,10 +7,19 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 
+@gluon.constexpr_function
+def _store_layout(D):
+    """16 bytes of a row a thread, 64 a row of four threads, from registers of the same warp."""
+    registers = [[0, 1], [0, 2], [0, 4], [8, 0], [0, 32]] + ([[0, 64]] if D == 128 else [])
+    return gl.DistributedLinearLayout(
+        registers, [[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], [], [64, D]
+    )
+
+
 @gluon.jit
 def store(o, m, l, out, lse, plan, item, lane, WG: gl.constexpr, D: gl.constexpr):
     O_LAYOUT: gl.constexpr = o.type.layout
-    STORE: gl.constexpr = gl.BlockedLayout([1, 8], [256 // D, D // 8], [4, 1], [1, 0])
+    STORE: gl.constexpr = _store_layout(D)
     row0 = gl.load(item)
     row1 = gl.load(item + 1)
     line = gl.load(item + 2) * gl.load(plan + 4)

@@ -35,10 +35,6 @@ class DeviceSegments:
         _, steps, whole_begin, whole_end, _, _ = self.segments.T
         return bool(((whole_begin == 0) & (whole_end == steps)).all())
 
-    def keep_all(self, columns: int) -> bool:
-        """Whether every row keeps every one of the `columns` columns, and every step is whole."""
-        return self.whole and bool((self.tiles[:, 4] * self.tile_columns == columns).all())
-
 
 @dataclass(frozen=True)
 class Outline:
