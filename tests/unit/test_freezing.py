@@ -74,6 +74,16 @@ def test_frozen_twice_is_frozen_once() -> None:
     assert record_file(STUDY, SERIES).read_bytes() == once
 
 
+def test_lines_of_jobs_say_the_same_without_spaces() -> None:
+    write_records(STUDY, measured)
+    lines = [{"series": SERIES, "wall_s": 1.5}, {"series": SERIES, "wall_s": 2.0}]
+    file = results_of(STUDY) / "jobs" / "dense" / "one.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    freeze_study(STUDY, results_of(STUDY))
+    assert file.read_text() == f'{{"series":"{SERIES}","wall_s":1.5}}\n{{"series":"{SERIES}","wall_s":2.0}}\n'
+
+
 def test_a_series_without_a_records_file_is_frozen_from_its_journal() -> None:
     write_journals()
     freeze_study(STUDY, results_of(STUDY))
