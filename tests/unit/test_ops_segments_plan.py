@@ -41,7 +41,7 @@ def assert_same(masks, rows, columns, tile, transpose, align):
 
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("transpose", [False, True])
-@pytest.mark.parametrize("tile", [(64, 32), (16, 64)])
+@pytest.mark.parametrize("tile", [(64, 32), (16, 64), (96, 32)])
 def test_lowering_is_the_view(name, transpose, tile):
     slices, queries, keys = MASKS[name]
     rows, columns = (keys, queries) if transpose else (queries, keys)
@@ -288,6 +288,17 @@ def test_the_tall_tile_is_taken_where_it_ends_earlier(kind, seqlen, q_heads, tal
 def test_short_and_uneven_runs_stay_in_the_other_form(pattern):
     mask = draw_mask(pattern, 8192)
     assert not tall_ends_earlier(list(mask.slices), 8192, 8192, 64)
+
+
+@pytest.mark.parametrize("masks", [[[]], [[]] * 8])
+@pytest.mark.parametrize("heads", [8, 64])
+def test_a_long_mask_that_keeps_nothing_has_no_items(masks, heads):
+    shape = Shape(8192, 8192, heads, 8, 128, 1.0)
+    tiles = (Tile(128, 128, 2), Tile(128, 64, 4))
+    plan = prepare(shape, masks, CPU, tiles, Tile(128, 64, 2), True, Tile(192, 128, 2))
+    for side in (plan.forward, plan.backward):
+        items_begin, items_end = side.buffer[:2].tolist()
+        assert side.idle and items_begin == items_end
 
 
 @pytest.mark.parametrize(("run", "tall"), [(4096, True), (2048, False)])

@@ -27,7 +27,7 @@ def masks(draw):
 
 
 @settings(max_examples=150, deadline=None)
-@given(masks(), st.sampled_from([(128, 128), (64, 32), (16, 64), (1, 1)]), st.sampled_from([1, 4]))
+@given(masks(), st.sampled_from([(128, 128), (64, 32), (16, 64), (1, 1), (96, 32)]), st.sampled_from([1, 4]))
 def test_expands_to_the_cells_of_its_slices(mask, tile, align):
     slices, queries, keys = mask
     want = kept(slices, queries, keys).numpy()

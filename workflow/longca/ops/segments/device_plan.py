@@ -68,7 +68,7 @@ def prepare(
     programs = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
     head_bytes = 4 * shape.head_dim  # two 16-bit tensors
     rows, forward_tile = _fit(masks, shape, forward_tiles, device)
-    if tall_tile and int(rows.tiles[:, 4].sum()) >= LONG_RUN_STEPS * len(rows.segments):
+    if tall_tile and _mean_run(rows) >= LONG_RUN_STEPS:
         tall = lower(masks, shape.queries, tall_tile.rows, tall_tile.columns, device)
         if _tall_ends_earlier(tall, rows, shape.q_heads // len(masks), programs):
             rows, forward_tile = tall, tall_tile
@@ -97,6 +97,11 @@ def _fit(
             if other.cells < NARROW_CELLS * chosen.cells:
                 chosen, best = other, tile
     return with_bounds(chosen), best
+
+
+def _mean_run(rows: DeviceSegments) -> float:
+    """Steps; 0 where no row keeps anything."""
+    return float(rows.tiles[:, 4].sum()) / max(len(rows.segments), 1)
 
 
 def _tall_ends_earlier(tall: DeviceSegments, other: DeviceSegments, heads_each: int, programs: int) -> bool:
