@@ -112,7 +112,8 @@ def test_agrees_with_float64_in_the_orders_of_long_sequences(name, shape, determ
 @pytest.fixture
 def tall(monkeypatch):
     # so few tokens do not take tall tiles by themselves
-    monkeypatch.setattr(device_plan, "LONG_RUN_STEPS", 0)
+    monkeypatch.setattr(device_plan, "TALL_RUN_STEPS", 0)
+    monkeypatch.setattr(device_plan, "NARROW_CELLS", 0.0)
     monkeypatch.setattr(device_plan, "_tall_ends_earlier", lambda *_: True)
 
 

@@ -80,7 +80,7 @@ def compile_all(backend, dim, dtype, deterministic=False, slices=CAUSAL, heads="
     tall: whether the forward takes tall tiles.
     """
     device_plan._backward_order = lambda columns, shape: ORDERS[heads]
-    device_plan.LONG_RUN_STEPS = 0
+    device_plan.TALL_RUN_STEPS = 0
     device_plan._tall_ends_earlier = lambda *_: tall
     kernels = {}
 
@@ -105,6 +105,7 @@ if __name__ == "__main__":
             "gluon 128": compile_all("gluon", 128, torch.bfloat16),
             "gluon 64": compile_all("gluon", 64, torch.float16),
             "gluon narrow": compile_all("gluon", 128, torch.bfloat16, slices=BLOCKS),
+            "gluon deterministic long": compile_all("gluon", 128, torch.bfloat16, True, tall=True),
             "gluon deterministic": compile_all("gluon", 128, torch.bfloat16, True),
             "gluon whole": compile_all("gluon", 128, torch.bfloat16, slices=FULL),
             "gluon tall": compile_all("gluon", 128, torch.bfloat16, tall=True),

@@ -74,14 +74,15 @@ def test_frozen_twice_is_frozen_once() -> None:
     assert record_file(STUDY, SERIES).read_bytes() == once
 
 
-def test_lines_of_jobs_say_the_same_without_spaces() -> None:
+@pytest.mark.parametrize("name", ["jobs/dense/one.jsonl", "controls.jsonl"])
+@pytest.mark.parametrize("torn", [b'{"series": "x", "wal', b"", b"\xff{}", b'{"wall_s": NaN}'])
+def test_lines_of_jobs_and_controls_lose_their_spaces_and_torn_ones_stay(name: str, torn: bytes) -> None:
+    file = results_of(STUDY) / name
     write_records(STUDY, measured)
-    lines = [{"series": SERIES, "wall_s": 1.5}, {"series": SERIES, "wall_s": 2.0}]
-    file = results_of(STUDY) / "jobs" / "dense" / "one.jsonl"
-    file.parent.mkdir(parents=True)
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b'{"wall_s": 1.5, "series": "\xc3\xa9"}\n' + torn + b'\n{"wall_s": 2.0}\n')
     freeze_study(STUDY, results_of(STUDY))
-    assert file.read_text() == f'{{"series":"{SERIES}","wall_s":1.5}}\n{{"series":"{SERIES}","wall_s":2.0}}\n'
+    assert file.read_bytes() == b'{"wall_s":1.5,"series":"\\u00e9"}\n' + torn + b'\n{"wall_s":2.0}\n'
 
 
 def test_a_series_without_a_records_file_is_frozen_from_its_journal() -> None:

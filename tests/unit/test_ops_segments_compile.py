@@ -15,6 +15,7 @@ GLUON = [
     "gluon 64",
     "gluon narrow",
     "gluon deterministic",
+    "gluon deterministic long",
     "gluon whole",
     "gluon tall",
     "gluon tall whole",

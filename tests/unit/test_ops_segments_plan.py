@@ -8,11 +8,10 @@ import torch
 from segments_cases import MASKS
 
 from longca.masks.blocks import draw_block_map
-from longca.masks.mask import draw_mask
 from longca.masks.views import segments as view
 from longca.ops import segments
-from longca.ops.segments import device_plan, items
-from longca.ops.segments.device_plan import CACHE_BYTES, Tile, _fit, _tall_ends_earlier, prepare
+from longca.ops.segments import items
+from longca.ops.segments.device_plan import CACHE_BYTES, Tile, _fit, prepare
 from longca.ops.segments.items import ITEM, most_that_fit
 from longca.ops.segments.lowering import lower
 from longca.ops.segments.plan import Shape
@@ -260,36 +259,6 @@ def test_a_block_map_takes_the_tile_that_computes_less():
     assert _fit([[(0, 256, 0, 2048, "full")]], shape, (wide, narrow), CPU)[1] == wide
 
 
-def tall_ends_earlier(slices, queries, keys, q_heads):
-    tall, other = (lower([slices], queries, rows, 128, CPU) for rows in (192, 128))
-    return _tall_ends_earlier(tall, other, q_heads, 132)
-
-
-@pytest.mark.parametrize(
-    ("kind", "seqlen", "q_heads", "taller"),
-    [  # as measured on an H200: 1.06, 1.02, 0.93, 0.95; 1.01, 1.04, 0.94, 0.94
-        ("full", 8192, 64, True),  # 21 items a program, or 32 of two thirds
-        ("full", 4096, 64, True),
-        ("full", 2048, 64, False),  # 6, or 8
-        ("full", 8192, 8, False),  # 3, or 4
-        ("causal", 8192, 64, True),
-        ("causal", 32768, 64, True),
-        ("causal", 4096, 64, False),
-        ("causal", 8192, 8, False),
-    ],
-)
-def test_the_tall_tile_is_taken_where_it_ends_earlier(kind, seqlen, q_heads, taller):
-    assert tall_ends_earlier([(0, seqlen, 0, seqlen, kind)], seqlen, seqlen, q_heads) == taller
-
-
-@pytest.mark.parametrize(
-    "pattern", ["causal_sliding_window", "shared_question", "global_sliding", "block_causal_document"]
-)
-def test_short_and_uneven_runs_stay_in_the_other_form(pattern):
-    mask = draw_mask(pattern, 8192)
-    assert not tall_ends_earlier(list(mask.slices), 8192, 8192, 64)
-
-
 @pytest.mark.parametrize("masks", [[[]], [[]] * 8])
 @pytest.mark.parametrize("heads", [8, 64])
 def test_a_long_mask_that_keeps_nothing_has_no_items(masks, heads):
@@ -299,16 +268,6 @@ def test_a_long_mask_that_keeps_nothing_has_no_items(masks, heads):
     for side in (plan.forward, plan.backward):
         items_begin, items_end = side.buffer[:2].tolist()
         assert side.idle and items_begin == items_end
-
-
-@pytest.mark.parametrize(("run", "tall"), [(4096, True), (2048, False)])
-def test_only_long_runs_are_lowered_to_tall_tiles(run, tall, monkeypatch):
-    monkeypatch.setattr(device_plan, "_tall_ends_earlier", lambda *_: True)
-    tile, shape = Tile(192, 128, 2), Shape(384, 4096, 4, 2, 128, 1.0)
-    plan = prepare(
-        shape, [[(0, 384, 0, run, "full")]], CPU, (Tile(128, 128, 2),), Tile(128, 64, 2), True, tile
-    )
-    assert (plan.forward_tile == tile) == tall
 
 
 def test_heads_share_the_cache_in_equal_sections():

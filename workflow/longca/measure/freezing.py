@@ -37,7 +37,7 @@ def freeze_study(study: Study, results: Path) -> None:
         _freeze(results, series, keyed, flags)
     for file in (results / "controls.jsonl", *(results / "jobs").rglob("*.jsonl")):
         if file.exists():
-            write_atomically(file, "".join(_line(json.loads(line)) for line in file.read_text().splitlines()))
+            write_atomically(file, b"\n".join(map(_without_spaces, file.read_bytes().split(b"\n"))))
 
 
 def _read_whole(results: Path, series: Series) -> list[tuple[str | None, Record]]:
@@ -75,12 +75,20 @@ def _freeze(
         if not file.exists():
             write_atomically(file, json.dumps(shared, indent=1) + "\n")
         line = ({"key": key} if key else {}) | columns
-        lines.append(_line(line))
+        lines.append(_line(line) + "\n")
     write_atomically(_records_file(results, series), "".join(lines))
 
 
 def _line(columns: dict[str, Any]) -> str:
-    return json.dumps(columns, allow_nan=False, separators=(",", ":")) + "\n"
+    return json.dumps(columns, allow_nan=False, separators=(",", ":"))
+
+
+def _without_spaces(line: bytes) -> bytes:
+    """A line that a killed job left torn stays as it is: readers skip it, and tell."""
+    try:
+        return _line(json.loads(line)).encode()
+    except ValueError:
+        return line
 
 
 def _frozen(record: Record) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -27,7 +27,7 @@ LONG_RUN_BYTES = 4.6e6  # on average, of one query head
 # The forward in tall tiles (gluon_forward_tall.py): what a row of a step takes, as a share of the other form, and what
 # an item costs beside its steps, in steps. With fewer items a program, programs end too far apart; with fewer steps a
 # run, no mask gained. Read off both forms, see "What was tried" in docs/segments.md.
-TALL_TIME, TALL_ITEM_STEPS, TALL_ITEMS, LONG_RUN_STEPS = 0.92, 3.5, 8, 24
+TALL_TIME, TALL_ITEM_STEPS, TALL_ITEMS, TALL_RUN_STEPS = 0.92, 3.5, 8, 24
 NARROW_CELLS = 0.85  # a step half as wide runs at about this share of the speed
 STAT_ALIGN = 4  # lse and delta are copied in boxes of fp32 that must start on 16 bytes
 
@@ -68,10 +68,11 @@ def prepare(
     programs = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
     head_bytes = 4 * shape.head_dim  # two 16-bit tensors
     rows, forward_tile = _fit(masks, shape, forward_tiles, device)
-    if tall_tile and _mean_run(rows) >= LONG_RUN_STEPS:
-        tall = lower(masks, shape.queries, tall_tile.rows, tall_tile.columns, device)
-        if _tall_ends_earlier(tall, rows, shape.q_heads // len(masks), programs):
-            rows, forward_tile = tall, tall_tile
+    if tall_tile and forward_tile == forward_tiles[0] and _mean_run(rows) >= TALL_RUN_STEPS:
+        tall = outline(tiled_rows(masks, shape.queries, tall_tile.rows, device), tall_tile.columns)
+        tiles = (tall.tiles, tall_tile), (rows.tiles, forward_tile)
+        if _tall_ends_earlier(*tiles, shape.q_heads // len(masks), programs):
+            rows, forward_tile = with_bounds(tall), tall_tile
     section = most_that_fit(shape.kv_heads, shape.keys * head_bytes, CACHE_BYTES) * shape.group
     forward = schedule(rows, shape, shape.q_heads, section, programs, persistent)
     columns = lower(
@@ -104,19 +105,22 @@ def _mean_run(rows: DeviceSegments) -> float:
     return float(rows.tiles[:, 4].sum()) / max(len(rows.segments), 1)
 
 
-def _tall_ends_earlier(tall: DeviceSegments, other: DeviceSegments, heads_each: int, programs: int) -> bool:
-    """Of the two forms of the forward, by the steps of their items."""
-    if len(tall.tiles) * heads_each < TALL_ITEMS * programs:
+def _tall_ends_earlier(
+    tall: tuple[torch.Tensor, Tile], other: tuple[torch.Tensor, Tile], heads_each: int, programs: int
+) -> bool:
+    """Of the two forms of the forward, each given as the table of its tiles (DeviceSegments.tiles) and their size."""
+    items = int((tall[0][:, 4] > 0).sum()) * heads_each
+    if items < TALL_ITEMS * programs:
         return False
-    taller = TALL_TIME * _time(tall, TALL_ITEM_STEPS, heads_each / programs)
-    return taller < _time(other, ITEM_STEPS, heads_each / programs)
+    taller = TALL_TIME * _time(*tall, TALL_ITEM_STEPS, heads_each / programs)
+    return taller < _time(*other, ITEM_STEPS, heads_each / programs)
 
 
-def _time(rows: DeviceSegments, item_steps: float, share: float) -> float:
+def _time(tiles: torch.Tensor, tile: Tile, item_steps: float, share: float) -> float:
     """Of the program with the most, in steps x rows: as many of the shortest items as its share of all comes to."""
-    costs = rows.tiles[:, 4][rows.tiles[:, 4] > 0].double() + item_steps
+    costs = tiles[:, 4][tiles[:, 4] > 0].double() + item_steps
     shortest = float(costs.min())
-    return ceil(float(costs.sum()) * share / shortest) * shortest * rows.tile_rows
+    return ceil(float(costs.sum()) * share / shortest) * shortest * tile.rows
 
 
 def _backward_order(columns: DeviceSegments, shape: Shape) -> Order:

@@ -22,14 +22,17 @@ LINE = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=1)
 TYPES = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16, torch.float32: gl.float32}
 
 
-def prepare(shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype) -> DevicePlan:
+def prepare(
+    shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype, deterministic: bool
+) -> DevicePlan:
     """Raises ValueError for a head_dim or dtype the kernels are not written for."""
     if shape.head_dim not in FORWARD_TILES or dtype not in (torch.bfloat16, torch.float16):
         raise ValueError(
             f"the gluon backend takes head_dim 64 or 128 in 16 bits, not {shape.head_dim} in {dtype}"
         )
     tiles = FORWARD_TILES[shape.head_dim], BACKWARD_TILE[shape.head_dim]
-    tall = TALL_TILE.get(shape.head_dim)
+    # a deterministic backward walks the forward's tiles for dQ, with a kernel that takes powers of two
+    tall = None if deterministic else TALL_TILE.get(shape.head_dim)
     return prepare_device(shape, masks, device, *tiles, persistent=True, tall_tile=tall)
 
 

@@ -96,7 +96,7 @@ def cut_items(
 
 
 def most_that_fit(count: int, bytes_each: float, room_bytes: float) -> int:
-    """The largest divisor of count, of as many of which together have room; 1 where not even two have."""
+    """The largest divisor n of count for which n of bytes_each fit room_bytes; 1 where not even two do."""
     fits = [n for n in range(2, count + 1) if count % n == 0 and n * bytes_each <= room_bytes]
     return max(fits, default=1)
 

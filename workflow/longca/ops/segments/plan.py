@@ -99,7 +99,7 @@ def plan(
     name = backend or choose_backend(shape, dtype, device)
     if name not in BACKENDS:
         raise ValueError(f"backend {name!r} is not one of {', '.join(BACKENDS)}")
-    prepared = implementation(name).prepare(shape, masks, device, dtype)
+    prepared = implementation(name).prepare(shape, masks, device, dtype, deterministic)
     return Plan(shape, dtype, device, name, deterministic, prepared)
 
 

@@ -36,7 +36,9 @@ class _Chunk:
     outside: torch.Tensor | None
 
 
-def prepare(shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype) -> TorchPlan:
+def prepare(
+    shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype, deterministic: bool
+) -> TorchPlan:
     """Lowers the masks on the host."""
     pieces = ([(*row, "full") for row in m.tolist()] if isinstance(m, Table) else m for m in masks)
     return TorchPlan(tuple(lower(m, shape.queries, shape.keys, TILE_QUERIES, TILE_KEYS) for m in pieces))

@@ -17,7 +17,9 @@ FORWARD_TILE = Tile(128, 64, 3)
 BACKWARD_TILES = ((160 << 10, Tile(128, 64, 3)), (96 << 10, Tile(64, 64, 2)), (0, Tile(64, 32, 2)))
 
 
-def prepare(shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype) -> DevicePlan:
+def prepare(
+    shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype, deterministic: bool
+) -> DevicePlan:
     """On a CPU, where only the interpreter runs, tiles are small: few tokens then cross many."""
     if device.type == "cuda":
         shared = driver.active.utils.get_device_properties(device.index)["max_shared_mem"]
