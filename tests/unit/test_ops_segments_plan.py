@@ -240,6 +240,8 @@ def test_few_tiles_are_cut_into_fewer_parts_where_that_ends_earlier():
         for seqlen, section in ((1024, 8), (2048, 4))
     }
     assert slots == {1024: 248, 2048: 504}
+    # with more than four tiles a program, as here, finer cuts stay although the same model would have none
+    assert dealt_items(17024, 132, "longest_first", 4)[0].slots == 416
 
 
 def test_long_backward_items_are_cut_and_their_parts_added():
