@@ -257,8 +257,8 @@ def test_a_block_map_takes_the_tile_that_computes_less():
     wide, narrow = Tile(128, 128, 2), Tile(128, 64, 4)
     shape = Shape(256, 2048, 1, 1, 64, 1.0)
     blocks = [(0, 128, first, first + 64, "full") for first in range(0, 2048, 256)]
-    assert _fit([blocks], shape, (wide, narrow), CPU)[1] == narrow
-    assert _fit([[(0, 256, 0, 2048, "full")]], shape, (wide, narrow), CPU)[1] == wide
+    assert _fit([blocks], shape, CPU, (wide, narrow), None, 4)[1] == narrow
+    assert _fit([[(0, 256, 0, 2048, "full")]], shape, CPU, (wide, narrow), None, 4)[1] == wide
 
 
 @pytest.mark.parametrize("masks", [[[]], [[]] * 8])

@@ -10,9 +10,10 @@ from longca.ops import segments
 from longca.ops.segments import device_plan
 from longca.ops.segments.device_plan import Tile, _tall_ends_earlier, prepare
 from longca.ops.segments.items import ITEM
-from longca.ops.segments.lowering import lower
+from longca.ops.segments.lowering import outline
 from longca.ops.segments.plan import Shape
 from longca.ops.segments.schedule import SEGMENT
+from longca.ops.segments.tiled_rows import tiled_rows
 
 CPU = torch.device("cpu")
 WIDE, NARROW, TALL = Tile(128, 128, 2), Tile(128, 64, 4), Tile(192, 128, 2)
@@ -20,7 +21,7 @@ FULL_8K = [(0, 8192, 0, 8192, "full")]
 
 
 def tall_ends_earlier(slices, queries, q_heads):
-    tall, other = ((lower([slices], queries, tile.rows, 128, CPU).tiles, tile) for tile in (TALL, WIDE))
+    tall, other = (outline(tiled_rows([slices], queries, tile.rows, CPU), 128) for tile in (TALL, WIDE))
     return _tall_ends_earlier(tall, other, q_heads, 132)
 
 
@@ -84,8 +85,9 @@ def test_what_is_compared_is_of_all_masks_and_the_query_heads_of_each(monkeypatc
     asked = []
     monkeypatch.setattr(device_plan, "_tall_ends_earlier", lambda *args: asked.append(args))
     prepare(Shape(8192, 8192, 16, 4, 128, 1.0), [FULL_8K] * 4, CPU, (WIDE,), Tile(128, 64, 2), True, TALL)
-    (((tall, tall_tile), (other, other_tile), heads_each, programs),) = asked
-    assert (tall_tile, len(tall), other_tile, len(other)) == (TALL, 4 * 43, WIDE, 4 * 64)
+    ((tall, other, heads_each, programs),) = asked
+    assert (tall.tiled.tile_rows, tall.tile_columns, len(tall.tiles)) == (192, 128, 4 * 43)
+    assert (other.tiled.tile_rows, other.tile_columns, len(other.tiles)) == (128, 128, 4 * 64)
     assert (heads_each, programs) == (4, 4)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from longca.cases import Series, study_series
 from longca.errors import LongcaError
 from longca.files import write_atomically
-from longca.measure.controls import ControlFlags, read_controls
+from longca.measure.controls import ControlFlags, controls_file, read_controls
 from longca.measure.environments import digest_of, environment_file, shorten
 from longca.measure.journal import Journal
 from longca.measure.masks import drawn_digest
@@ -35,9 +35,8 @@ def freeze_study(study: Study, results: Path) -> None:
     whole = [(one, _read_whole(results, one)) for one in study_series(study)]
     for series, keyed in whole:
         _freeze(results, series, keyed, flags)
-    for file in (results / "controls.jsonl", *(results / "jobs").rglob("*.jsonl")):
-        if file.exists():
-            write_atomically(file, b"\n".join(map(_without_spaces, file.read_bytes().split(b"\n"))))
+    for file in filter(Path.exists, (controls_file(results), *(results / "jobs").rglob("*.jsonl"))):
+        write_atomically(file, b"\n".join(map(_without_spaces, file.read_bytes().split(b"\n"))))
 
 
 def _read_whole(results: Path, series: Series) -> list[tuple[str | None, Record]]:

@@ -6,7 +6,7 @@ from math import ceil
 import torch
 
 from longca.ops.segments.items import ITEM_STEPS, Order, most_that_fit
-from longca.ops.segments.lowering import DeviceSegments, lower, outline, with_bounds
+from longca.ops.segments.lowering import DeviceSegments, Outline, lower, outline, with_bounds
 from longca.ops.segments.plan import Shape, SliceList, all_full
 from longca.ops.segments.schedule import Schedule, schedule
 from longca.ops.segments.tiled_rows import tiled_rows
@@ -67,12 +67,7 @@ def prepare(
     """
     programs = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
     head_bytes = 4 * shape.head_dim  # two 16-bit tensors
-    rows, forward_tile = _fit(masks, shape, forward_tiles, device)
-    if tall_tile and forward_tile == forward_tiles[0] and _mean_run(rows) >= TALL_RUN_STEPS:
-        tall = outline(tiled_rows(masks, shape.queries, tall_tile.rows, device), tall_tile.columns)
-        tiles = (tall.tiles, tall_tile), (rows.tiles, forward_tile)
-        if _tall_ends_earlier(*tiles, shape.q_heads // len(masks), programs):
-            rows, forward_tile = with_bounds(tall), tall_tile
+    rows, forward_tile = _fit(masks, shape, device, forward_tiles, tall_tile, programs)
     section = most_that_fit(shape.kv_heads, shape.keys * head_bytes, CACHE_BYTES) * shape.group
     forward = schedule(rows, shape, shape.q_heads, section, programs, persistent)
     columns = lower(
@@ -86,7 +81,12 @@ def prepare(
 
 
 def _fit(
-    masks: list[SliceList], shape: Shape, tiles: tuple[Tile, ...], device: torch.device
+    masks: list[SliceList],
+    shape: Shape,
+    device: torch.device,
+    tiles: tuple[Tile, ...],
+    tall_tile: Tile | None,
+    programs: int,
 ) -> tuple[DeviceSegments, Tile]:
     best, rest = tiles[0], tiles[1:]
     # most of the work, and the same for all: they have as many rows
@@ -97,36 +97,42 @@ def _fit(
             other = outline(tiled, tile.columns)
             if other.cells < NARROW_CELLS * chosen.cells:
                 chosen, best = other, tile
+    if tall_tile and best == tiles[0] and _mean_run(chosen) >= TALL_RUN_STEPS:
+        tall = outline(tiled_rows(masks, shape.queries, tall_tile.rows, device), tall_tile.columns)
+        if _tall_ends_earlier(tall, chosen, shape.q_heads // len(masks), programs):
+            chosen, best = tall, tall_tile
     return with_bounds(chosen), best
 
 
-def _mean_run(rows: DeviceSegments) -> float:
+def _mean_run(outlined: Outline) -> float:
     """Steps; 0 where no row keeps anything."""
-    return float(rows.tiles[:, 4].sum()) / max(len(rows.segments), 1)
+    return float(outlined.tiles[:, 4].sum()) / max(len(outlined.fields), 1)
 
 
-def _tall_ends_earlier(
-    tall: tuple[torch.Tensor, Tile], other: tuple[torch.Tensor, Tile], heads_each: int, programs: int
-) -> bool:
-    """Of the two forms of the forward, each given as the table of its tiles (DeviceSegments.tiles) and their size."""
-    items = int((tall[0][:, 4] > 0).sum()) * heads_each
-    if items < TALL_ITEMS * programs:
+def _tall_ends_earlier(tall: Outline, other: Outline, heads_each: int, programs: int) -> bool:
+    """Of the two forms of the forward, by the steps of their items."""
+    if len(_steps(tall.tiles)) * heads_each < TALL_ITEMS * programs:
         return False
-    taller = TALL_TIME * _time(*tall, TALL_ITEM_STEPS, heads_each / programs)
-    return taller < _time(*other, ITEM_STEPS, heads_each / programs)
+    taller = TALL_TIME * _time(tall, TALL_ITEM_STEPS, heads_each / programs)
+    return taller < _time(other, ITEM_STEPS, heads_each / programs)
 
 
-def _time(tiles: torch.Tensor, tile: Tile, item_steps: float, share: float) -> float:
+def _time(outlined: Outline, item_steps: float, share: float) -> float:
     """Of the program with the most, in steps x rows: as many of the shortest items as its share of all comes to."""
-    costs = tiles[:, 4][tiles[:, 4] > 0].double() + item_steps
+    costs = _steps(outlined.tiles).double() + item_steps
     shortest = float(costs.min())
-    return ceil(float(costs.sum()) * share / shortest) * shortest * tile.rows
+    return ceil(float(costs.sum()) * share / shortest) * shortest * outlined.tiled.tile_rows
+
+
+def _steps(tiles: torch.Tensor) -> torch.Tensor:
+    """Of each tile that has any: the others are no items."""
+    return tiles[:, 4][tiles[:, 4] > 0]
 
 
 def _backward_order(columns: DeviceSegments, shape: Shape) -> Order:
     """The order for these runs of query rows that key tiles see."""
     row_bytes = shape.head_dim * (2 + 2 + 4)
-    steps = columns.tiles[:, 4][columns.tiles[:, 4] > 0]
+    steps = _steps(columns.tiles)
     if not len(steps):
         return "longest_first"
     longest, mean = int(steps.max()), float(steps.double().mean())

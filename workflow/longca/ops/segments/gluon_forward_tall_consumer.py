@@ -55,7 +55,7 @@ def consume(
             first, steps, whole_begin, whole_end, low, width = read_segment(
                 plan, item, at, lane, SEGMENT, WHOLE
             )
-            if at == index:
+            if at == index:  # the queries arrive while the first bounds are read
                 mbarrier.wait(q_full.index(0), done & 1)
             for j in range(steps):
                 slot = step % STAGES
