@@ -12,7 +12,9 @@ import psutil
 
 HERE = Path(__file__).parent
 TOOLS = ("munged", "slurmctld", "slurmd", "sbatch")
-NODES, CPUS, MEM_MB, GPUS = 4, 2, 4000, 2
+NODES, CPUS, MEM_MB, GPUS = 4, 2, 8000, 2
+# What a job that has ended stays in, unless SLURM starts it again; its node's failure is not among them.
+ENDS = {"CANCELLED", "COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT"}
 
 
 def obstacle() -> str | None:
@@ -31,11 +33,13 @@ def obstacle() -> str | None:
     return f"{conf}: this machine is part of a cluster" if conf.exists() else None
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 900) -> None:
-    """Return when the condition holds; after so many seconds it is a failure."""
+def wait_until(
+    condition: Callable[[], object], what: str, seconds: float = 900, known: Callable[[], str] = str
+) -> None:
+    """Return when the condition holds; after so many seconds it is a failure, which says what is known by then."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s\n{known()}"
         time.sleep(0.2)
 
 
@@ -75,6 +79,26 @@ class Cluster:
             "squeue", "--noheader", "--states=all", "--jobs", number, f"--format=%A|{column}"
         ).splitlines()
         return dict(line.strip().split("|", 1) for line in lines)[number]
+
+    def wait_for(self, number: str, state: str, what: str) -> None:
+        """Wait until a job is in a state; one that has ended in another never will be."""
+
+        def reached() -> bool:
+            now = self.job(number, "%T")
+            assert now == state or now not in ENDS, f"{what}: {now}, not {state}\n{self.story(number)}"
+            return now == state
+
+        wait_until(reached, what, known=lambda: self.story(number))
+
+    def story(self, number: str) -> str:
+        """What SLURM knows of a job, the end of what the job printed, and of what the daemons did."""
+        job = self.run("scontrol", "show", "job", number)
+        printed = Path(dict(line.strip().split("=", 1) for line in job.splitlines() if "=" in line)["StdOut"])
+        told = [job, self.run("squeue", "--states=all")]
+        for file in (printed, *sorted((self.folder / "log").glob("slurm*.log"))):
+            lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+            told += [f"{file}:", *lines[-20:]]
+        return "\n".join(told)
 
     def active(self) -> list[str]:
         """Jobs that run or wait to."""

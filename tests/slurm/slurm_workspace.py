@@ -18,17 +18,18 @@ RANKS = "context_parallel/auto/ring_p2p/segments/causal/2-1/4"
 # What a site sets, for nodes of two processors. Jobs are looked at soon: here they take seconds.
 SITE = {"cores": 2, "slurm-init-seconds-before-status-checks": 1}
 SMALL = {"slurm_partition": "main", "runtime": 5, "mem_mb": 500}
-OF_SERIES = {"runtime": "10 * attempt", "mem_mb": "1200 * attempt"}
+OF_SERIES = {"runtime": "10 * attempt", "mem_mb": "2000 * attempt"}
 KERNEL = "workflow/longca/kernels/dense/naive.py"
-# Stops that kernel on its second length for as long as a file named `hang` is there.
+# Stops that kernel on its second length for as long as a file named `hang` is there, and says so in a file.
 HANG = """    import torch
     import pathlib
     import threading
 
     if case.seqlen == 128 and pathlib.Path("hang").exists():
+        pathlib.Path(f"hangs.{case.pattern}").touch()
         threading.Event().wait()
 """
-OF_RANKS = {"cpus_per_task": 1, "runtime": "10 * attempt", "mem_mb": "2000 * attempt"}
+OF_RANKS = {"cpus_per_task": 1, "runtime": "10 * attempt", "mem_mb": "3000 * attempt"}
 
 
 class SlurmWorkspace(Workspace):

@@ -50,7 +50,7 @@ def test_before_its_limit_a_job_stops_by_itself_and_keeps_what_it_has(
     script = workspace.folder / "job.sh"
     script.write_text(f"#!/bin/sh\nexec {shlex.join(measure('kernel=naive,pattern=causal'))}\n")
     number = workspace.sbatch("--time=1", "--output=job.log", str(script))
-    wait_until(lambda: cluster.job(number, "%T") == "FAILED", "the end of the job")
+    cluster.wait_for(number, "FAILED", "the end of the job")
     assert "ExitCode=75:0" in cluster.run("scontrol", "show", "job", number)
     assert "the time budget ended; what was measured is kept" in (workspace.folder / "job.log").read_text()
     assert {line["seqlen"] for line in workspace.journal(NAIVE)} <= {64}
@@ -65,19 +65,19 @@ def test_a_job_is_told_from_its_earlier_run_and_an_arrays_tasks_from_each_other(
     script = workspace.folder / "job.sh"
     script.write_text("#!/bin/sh\nsleep 600\n")
     number = workspace.sbatch("--time=2:00:00", "--requeue", "--nodes=2", "--output=job.log", str(script))
-    wait_until(lambda: cluster.job(number, "%T") == "RUNNING", "the job")
+    cluster.wait_for(number, "RUNNING", "the job")
     first = find_job(number)
     assert first is not None and first.alive and first.cpus == 2
     assert first.left_s is not None and 7000 < first.left_s <= 7200
     cluster.run("scontrol", "requeue", number)
-    wait_until(lambda: cluster.job(number, "%T") == "PENDING", "the requeued job")
+    cluster.wait_for(number, "PENDING", "the requeued job")
     waiting = find_job(number)
     assert waiting is not None and not waiting.alive
-    wait_until(lambda: cluster.job(number, "%T") == "RUNNING", "its second run")
+    cluster.wait_for(number, "RUNNING", "its second run")
     second = find_job(number)
     assert second is not None and second.alive and second.started != first.started
     cluster.run("scancel", number)
-    wait_until(lambda: cluster.job(number, "%T") == "CANCELLED", "its end")
+    cluster.wait_for(number, "CANCELLED", "its end")
     gone = find_job(number)
     assert gone is not None and not gone.alive
 

@@ -17,29 +17,36 @@ def test_whatever_ends_a_job_nothing_measured_is_lost_or_measured_again(
     workspace.edit(KERNEL, "    import torch\n", HANG)
     (workspace.folder / "hang").touch()
     run = workspace.start(*(f"results/slurm/records/{series}.jsonl" for series in NAIVE.values()))
+    hangs = [workspace.folder / f"hangs.{pattern}" for pattern in PATTERNS]
     wait_until(
-        lambda: (
-            run.poll() is not None or all(len(workspace.journal(series)) == 2 for series in NAIVE.values())
-        ),
-        "the first length of every pattern",
+        lambda: run.poll() is not None or all(file.exists() for file in hangs),
+        "the second length of every pattern",
+        known=(workspace.folder / "output").read_text,
     )
     assert run.poll() is None, (workspace.folder / "output").read_text()
     first = {series: workspace.journal(series) for series in NAIVE.values()}
+    assert [len(lines) for lines in first.values()] == [2, 2, 2]
     jobs = {pattern: workspace.writer(series) for pattern, series in NAIVE.items()}
     nodes = {pattern: cluster.job(job, "%N") for pattern, job in jobs.items()}
     assert len(set(nodes.values())) == 3
+    for job in jobs.values():
+        cluster.wait_for(job, "RUNNING", "every job at once")
 
     # One is cancelled, one's node goes down, one comes to its limit; then Snakemake is stopped by Ctrl-C.
     cluster.run("scancel", jobs["causal"])
     cluster.run("scontrol", "update", f"jobid={jobs['causal_document']}", "timelimit=1")
     cluster.fail(nodes["full"])
-    wait_until(lambda: cluster.job(jobs["causal"], "%T") == "CANCELLED", "the end of the cancelled job")
-    wait_until(lambda: cluster.job(jobs["causal_document"], "%T") == "TIMEOUT", "the end at the limit")
-    wait_until(lambda: cluster.job(jobs["full"], "%T") == "RUNNING", "the requeued job")
+    cluster.wait_for(jobs["causal"], "CANCELLED", "the end of the cancelled job")
+    cluster.wait_for(jobs["causal_document"], "TIMEOUT", "the end at the limit")
+    cluster.wait_for(jobs["full"], "RUNNING", "the requeued job")
     assert cluster.job(jobs["full"], "%N") != nodes["full"]
     os.kill(run.pid, signal.SIGINT)
     assert run.wait(600) != 0
-    wait_until(lambda: not cluster.active(), "the end of all jobs")
+    wait_until(
+        lambda: not cluster.active(),
+        "the end of all jobs",
+        known=lambda: "\n".join(map(cluster.story, cluster.active())),
+    )
     assert {series: workspace.journal(series) for series in NAIVE.values()} == first
     assert not any(workspace.result(f"records/{series}.jsonl").exists() for series in NAIVE.values())
 
