@@ -1,12 +1,13 @@
 """From all of it to one file to hand on, an RO-Crate: `snakemake archive`."""
 
-from longca.reporting.archive.contents import code_files, result_files
+from longca.reporting.archive.contents import by_hand_files, code_files, result_files
 from longca.revision import git_revision
 
 
 def archive_inputs(wildcards):
     """The study's config and results, and the code that is archived with them."""
-    return [study_file, *map(str, result_files(study)), *map(from_here, code_files())]
+    results = [*result_files(study), *by_hand_files(study)]
+    return [study_file, *map(str, results), *map(from_here, code_files())]
 
 
 rule archive:

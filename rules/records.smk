@@ -1,5 +1,19 @@
 """The records of a family as a target of its own, measured or, of a frozen study, as they lie there."""
 
+from longca.measure.controls import controls_file
+
+CONTROLS = [str(controls_file(Path(RESULTS)))] if study.measure.control else []
+
+if CONTROLS and not study.frozen:
+
+    rule controls:
+        """An empty file of controls, before the first one is measured: tables are then made of it from the start."""
+        output:
+            update(CONTROLS),
+        localrule: True
+        shell:
+            "touch {output:q}"
+
 
 rule dense:
     """Every record of the dense kernels."""

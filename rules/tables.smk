@@ -10,8 +10,8 @@ def table_kind(name):
 
 
 def table_records(wildcards):
-    """The record files of the families a table is made of."""
-    return family_records(*table_kind(wildcards.table).families)
+    """The record files of the families a table is made of, and the controls that cast doubt on records."""
+    return [*family_records(*table_kind(wildcards.table).families), *CONTROLS]
 
 
 rule table:

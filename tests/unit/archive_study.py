@@ -12,6 +12,7 @@ from longca.files import write_atomically
 from longca.masks.blocks import draw_block_map, save_block_map
 from longca.masks.mask import draw_mask, mask_to_json
 from longca.masks.patterns import PATTERNS
+from longca.measure.ceilings import Ceilings, keep_ceilings
 from longca.reporting.figures.drawing import write_figure
 from longca.reporting.names import figure_names, results_of, table_names
 from longca.reporting.report import write_report
@@ -32,6 +33,7 @@ def finish_study(study: Study) -> None:
     """Write all that a finished study leaves, and its config, into the working directory."""
     measure_study(study)
     write_atomically(results_of(study) / "jobs" / "dense/auto/naive/causal/4-2.jsonl", "")
+    keep_ceilings(results_of(study), Ceilings("a CPU, 2 threads", "float32", 0.5, 20.0))
     for name in table_names(study):
         write_table(study, name)
     for name in figure_names(study):

@@ -9,6 +9,8 @@ from pathlib import Path
 from longca.cases import study_series
 from longca.data.packing import base_dataset, resolve_dataset
 from longca.masks.patterns import PATTERNS
+from longca.measure.ceilings import ceilings_file
+from longca.measure.controls import controls_file
 from longca.reporting.names import (
     FIGURE_FORMATS,
     TABLE_FORMATS,
@@ -66,12 +68,21 @@ def result_files(study: Study) -> list[Path]:
 def side_files(study: Study) -> list[Path]:
     """What measuring left beside the records and no rule declares, as far as it is there.
 
-    Environments that records name, controls, cells measured again, and the accounts of jobs.
+    Environments that records name, controls, the accounts of jobs, and what commands typed by hand left.
     """
-    beside = ["controls.jsonl", *(f"jobs/{one.name}.jsonl" for one in study_series(study))]
-    found = [file for name in beside if (file := results_of(study) / name).exists()]
-    kept = (("environments", "*.json"), ("repeats", "*.jsonl"))
-    return [*found, *(path for name, form in kept for path in sorted((results_of(study) / name).glob(form)))]
+    results = results_of(study)
+    beside = [
+        controls_file(results),
+        *(results / "jobs" / f"{one.name}.jsonl" for one in study_series(study)),
+    ]
+    environments = sorted((results / "environments").glob("*.json"))
+    return [*filter(Path.exists, beside), *environments, *by_hand_files(study)]
+
+
+def by_hand_files(study: Study) -> list[Path]:
+    """Ceilings and cells measured again, as far as they are there: figures and the report are made of them, too."""
+    results = results_of(study)
+    return [*filter(Path.exists, [ceilings_file(results)]), *sorted((results / "repeats").glob("*.jsonl"))]
 
 
 def _drawn(study: Study) -> list[Path]:
