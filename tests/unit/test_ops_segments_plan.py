@@ -274,31 +274,3 @@ def test_a_long_mask_that_keeps_nothing_has_no_items(masks, heads):
 
 def test_heads_share_the_cache_in_equal_sections():
     assert [most_that_fit(8, size, CACHE_BYTES) for size in (1e6, 1.2e7, 2e7, 1e9)] == [8, 2, 2, 1]
-
-
-def test_torch_takes_the_operator():
-    plan = segments.plan([(0, 50, 0, 50, "causal")], 50, 50, 4, 2, 16, torch.float32, "cpu")
-    q, k, v = (torch.randn(heads, 50, 16, requires_grad=True) for heads in (4, 2, 2))
-    torch.library.opcheck(torch.ops.longca.segments_forward, (q, k, v, plan.handle))
-
-    def loss(q, k, v):
-        out, lse = segments.attention(2 * q, k, v, plan)
-        assert not lse.requires_grad
-        return out.sin().sum() + lse.sum()
-
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    for a, b in zip(*(torch.autograd.grad(f(q, k, v), (q, k, v)) for f in (loss, compiled)), strict=True):
-        torch.testing.assert_close(a, b)
-
-
-def test_gradients_outlive_the_callers_plan():
-    q, k, v = (torch.randn(2, 9, 16, requires_grad=True) for _ in range(3))
-    out, _ = segments.attention(
-        q, k, v, segments.plan([(0, 9, 0, 9, "full")], 9, 9, 2, 2, 16, torch.float32, "cpu")
-    )
-    assert all(gradient.abs().sum() > 0 for gradient in torch.autograd.grad(out.sum(), (v,)))
-
-
-def test_a_scale_must_be_positive():
-    with pytest.raises(ValueError, match="scale 0"):
-        segments.plan([], 8, 8, 2, 2, 16, torch.float32, "cpu", scale=0)

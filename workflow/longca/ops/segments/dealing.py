@@ -44,7 +44,7 @@ def _owner(items: Items, programs: int, order: Order) -> torch.Tensor:
     # One number for the load and the program: compared and made faster than pairs.
     heap = list(range(programs))
     owner = [heapq.heapreplace(heap, heap[0] + item * programs) % programs for item in cost.tolist()]
-    return torch.tensor(owner, dtype=torch.int64).to(cost.device)
+    return torch.tensor(owner, dtype=torch.int64, device="cpu").to(cost.device)
 
 
 def _duration(items: Items, owner: torch.Tensor, programs: int) -> float:

@@ -7,7 +7,8 @@ import torch
 
 from longca.ops.segments.items import ITEM_STEPS, Order, most_that_fit
 from longca.ops.segments.lowering import DeviceSegments, Outline, lower, outline, with_bounds
-from longca.ops.segments.plan import Shape, SliceList, all_full
+from longca.ops.segments.pieces import SliceList, all_full
+from longca.ops.segments.plan import Shape
 from longca.ops.segments.schedule import Schedule, schedule
 from longca.ops.segments.tiled_rows import tiled_rows
 

@@ -13,7 +13,8 @@ from longca.ops.segments.device_plan import prepare as prepare_device
 from longca.ops.segments.gluon_backward import backward_kernel
 from longca.ops.segments.gluon_forward import forward_kernel
 from longca.ops.segments.gluon_forward_tall import tall_forward_kernel
-from longca.ops.segments.plan import Plan, Shape, SliceList
+from longca.ops.segments.pieces import SliceList
+from longca.ops.segments.plan import Plan, Shape
 
 FORWARD_TILES = {64: (Tile(128, 128, 4),), 128: (Tile(128, 128, 2), Tile(128, 64, 4))}
 TALL_TILE = {128: Tile(192, 128, 2)}

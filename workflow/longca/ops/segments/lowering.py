@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from longca.ops.segments.plan import SliceList
+from longca.ops.segments.pieces import SliceList
 from longca.ops.segments.tiled_rows import TiledRows, tiled_rows
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import torch
 
-from longca.ops.segments.plan import LIVE, Plan, implementation
+from longca.ops.segments.handle import plan_of
+from longca.ops.segments.plan import Plan, implementation
 
 
 def forward(
@@ -37,8 +38,12 @@ def backward(
     through the merged softmax of the part the plan covers. Rows and keys that keep nothing get exactly 0.
     """
     _check(plan, q=q, k=k, v=v, out=out, dout=dout)
-    if lse.shape != q.shape[:2] or not lse.is_contiguous():
-        raise ValueError(f"lse is {tuple(lse.shape)}; the plan is for contiguous {tuple(q.shape[:2])}")
+    told = lse.shape, lse.dtype, lse.device
+    if told != (q.shape[:2], _exact(q.dtype), q.device) or not lse.is_contiguous():
+        raise ValueError(
+            f"lse is {tuple(lse.shape)} {lse.dtype} on {lse.device}; the plan is for contiguous "
+            f"{tuple(q.shape[:2])} {_exact(q.dtype)} on {q.device}"
+        )
     with _on(plan.device):
         return implementation(plan.backend).backward(q, k, v, out, lse, dout, plan)
 
@@ -53,15 +58,16 @@ def attention(
 
 @torch.library.custom_op("longca::segments_forward", mutates_args=())
 def _forward(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: int
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, handle: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    return forward(q, k, v, LIVE[plan])
+    return forward(q, k, v, plan_of(handle))
 
 
 @_forward.register_fake
-def _(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: int) -> tuple[torch.Tensor, torch.Tensor]:
-    exact = torch.float64 if q.dtype == torch.float64 else torch.float32
-    return torch.empty_like(q), q.new_empty(q.shape[:2], dtype=exact)
+def _(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, handle: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(q), q.new_empty(q.shape[:2], dtype=_exact(q.dtype))
 
 
 @torch.library.custom_op("longca::segments_backward", mutates_args=())
@@ -72,9 +78,9 @@ def _backward(
     out: torch.Tensor,
     lse: torch.Tensor,
     dout: torch.Tensor,
-    plan: int,
+    handle: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return backward(q, k, v, out, lse, dout.contiguous(), LIVE[plan])
+    return backward(q, k, v, out, lse, dout.contiguous(), plan_of(handle))
 
 
 @_backward.register_fake
@@ -85,24 +91,28 @@ def _(
     out: torch.Tensor,
     lse: torch.Tensor,
     dout: torch.Tensor,
-    plan: int,
+    handle: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    q, k, v, ctx.handle = inputs
-    ctx.save_for_backward(q, k, v, *output)
-    ctx.plan = LIVE.get(ctx.handle)  # a graph outlives the caller's plan, unless it is only being traced
+    ctx.save_for_backward(*inputs, *output)
 
 
 def _differentiate(
     ctx: Any, dout: torch.Tensor, dlse: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None]:
-    return *_backward(*ctx.saved_tensors, dout, ctx.handle), None
+    q, k, v, handle, out, lse = ctx.saved_tensors
+    return *_backward(q, k, v, out, lse, dout, handle), None
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)
+
+
+def _exact(dtype: torch.dtype) -> torch.dtype:
+    """Of lse, for tensors of a dtype."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def _on(device: torch.device) -> AbstractContextManager[object]:

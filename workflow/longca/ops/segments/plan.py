@@ -1,23 +1,16 @@
 """What a mask is prepared into for given shapes, and which backend serves a device."""
 
 import importlib
-import itertools
 import math
-import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from numbers import Integral
+from dataclasses import dataclass, field, fields
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import torch
 
-Piece = tuple[int, int, int, int, str]
-# Pieces (q0, q1, k0, k1, type), or where all are full, and perhaps millions, an int64 array or tensor [n, 4] without
-# the type.
-Table = np.ndarray | torch.Tensor
-SliceList = Sequence[Piece] | Table
+from longca.ops.segments.handle import issue
+from longca.ops.segments.pieces import SliceList, read_masks
 
 BACKENDS = {
     "torch": "longca.ops.segments.torch_form",
@@ -45,7 +38,10 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A mask ready for `forward` and `backward`; `prepared` is the backend's own part."""
+    """A mask ready for `forward` and `backward`; `prepared` is the backend's own part.
+
+    handle: what stands for it in torch operators, another one for every copy.
+    """
 
     shape: Shape
     dtype: torch.dtype
@@ -53,14 +49,13 @@ class Plan:
     backend: str
     deterministic: bool
     prepared: Any
-    handle: int = field(default_factory=itertools.count().__next__)
+    handle: torch.Tensor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        LIVE[self.handle] = self
+        object.__setattr__(self, "handle", issue(self))
 
-
-# Torch operators take no Python objects: a plan goes to them as its handle, for as long as it lives.
-LIVE: "weakref.WeakValueDictionary[int, Plan]" = weakref.WeakValueDictionary()
+    def __reduce__(self) -> tuple[type["Plan"], tuple[Any, ...]]:
+        return Plan, tuple(getattr(self, one.name) for one in fields(self) if one.init)
 
 
 def plan(
@@ -78,24 +73,25 @@ def plan(
 ) -> Plan:
     """Prepares a mask for tensors of these shapes.
 
-    `slices`: (q0, q1, k0, k1, type) pieces of one mask, or one such list for each KV head. A list whose pieces are
-    all full may be an int64 array or tensor [n, 4] instead: block maps have many.
+    `slices`: (q0, q1, k0, k1, type) pieces of one mask, or one such list for each KV head; no two of a mask keep the
+    same cell, which is not looked at. A list whose pieces are all full may be an int64 array or tensor [n, 4] instead:
+    block maps have many.
     `backend`: torch, triton or gluon; chosen by the device when None. `scale`: head_dim ** -0.5
     when None. `deterministic`: gradients are bitwise the same every time, for seven products a step
-    instead of five. Raises ValueError for heads that do not divide, a wrong number of masks, a
-    scale that is not positive, or a backend that cannot serve.
+    instead of five. Raises ValueError for heads that do not divide, pieces outside the mask or of no such type, a
+    wrong number of masks, a scale that is not positive, or a backend that cannot serve.
     """
-    device = torch.device(device)
-    if device.type == "cuda" and device.index is None:
-        device = torch.device("cuda", torch.cuda.current_device())
-    masks = _masks(slices)
-    if q_heads % kv_heads:
+    device = torch.empty(0, device=device).device  # with its number, where it has one
+    masks = read_masks(slices, queries, keys)
+    if kv_heads < 1 or q_heads % kv_heads:
         raise ValueError(f"q_heads {q_heads} is no multiple of kv_heads {kv_heads}")
     if len(masks) not in (1, kv_heads):
         raise ValueError(f"{len(masks)} masks for {kv_heads} KV heads: give one mask, or one a KV head")
     if scale is not None and not 0 < scale < math.inf:
         raise ValueError(f"scale {scale} must be a positive number")
-    shape = Shape(queries, keys, q_heads, kv_heads, head_dim, head_dim**-0.5 if scale is None else scale)
+    scale = head_dim**-0.5 if scale is None else scale
+    # plain numbers: kernels take no others
+    shape = Shape(int(queries), int(keys), int(q_heads), int(kv_heads), int(head_dim), float(scale))
     name = backend or choose_backend(shape, dtype, device)
     if name not in BACKENDS:
         raise ValueError(f"backend {name!r} is not one of {', '.join(BACKENDS)}")
@@ -118,17 +114,3 @@ def choose_backend(shape: Shape, dtype: torch.dtype, device: torch.device) -> st
 def implementation(backend: str) -> ModuleType:
     """The backend's module: prepare, forward, backward. Triton is imported only when asked for."""
     return importlib.import_module(BACKENDS[backend])
-
-
-def all_full(masks: Sequence[SliceList]) -> bool:
-    """Whether every piece keeps all its cells."""
-    return all(isinstance(mask, Table) or all(piece[4] == "full" for piece in mask) for mask in masks)
-
-
-def _masks(slices: SliceList | Sequence[SliceList]) -> list[SliceList]:
-    """One mask or several, as a list: a mask's first piece starts with a number."""
-    several = False
-    if not isinstance(slices, Table) and len(slices):
-        first = slices[0]
-        several = isinstance(first, Table) or not len(first) or not isinstance(first[0], Integral)
-    return list(slices) if several else [slices]  # type: ignore[arg-type, list-item]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from longca.ops.segments.plan import SliceList, Table, all_full
+from longca.ops.segments.pieces import SliceList, Table, all_full
 
 _FAR = 1 << 40
 # What a type keeps on the left and on the right of its diagonal.

@@ -69,7 +69,8 @@ def schedule(
     else:
         items = cut(LONGEST_SHARE)
         owner, programs = torch.arange(len(items.table), device=device), len(items.table)
-    table = items.table
+    if not len(table := items.table):
+        programs = 0
     begin = torch.searchsorted(owner, torch.arange(programs + 1, device=device))
     work = torch.zeros(programs + 1, dtype=torch.int64, device=device).index_add(0, owner, table[:, 5])
     tables = torch.stack([begin, work], 1), table, segments.segments, segments.low, segments.high
@@ -79,7 +80,7 @@ def schedule(
     for part in parts[:-1]:
         size += len(part)
         starts.append(size)
-    header = torch.tensor([*starts, shape.queries, shape.keys], dtype=torch.int32)
+    header = torch.tensor([*starts, shape.queries, shape.keys], dtype=torch.int32, device="cpu")
     buffer = torch.cat([header.to(device), *parts])
     if len(buffer) >= 1 << 31:
         raise ValueError(f"the mask needs a table of {len(buffer)} numbers; a kernel can address 2^31")

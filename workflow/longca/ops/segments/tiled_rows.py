@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from longca.ops.segments.plan import SliceList
+from longca.ops.segments.pieces import SliceList
 from longca.ops.segments.row_intervals import RowIntervals, order_by, row_intervals
 
 _FAR = 1 << 40

@@ -6,13 +6,15 @@ float64 tensors.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from longca.masks.views.segments import Segments, lower
-from longca.ops.segments.plan import Plan, Shape, SliceList, Table
+from longca.ops.segments.pieces import SliceList, Table
+from longca.ops.segments.plan import Plan, Shape
 
 TILE_QUERIES, TILE_KEYS = 128, 64
 CHUNK_STEPS = (
@@ -48,6 +50,13 @@ def forward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """See longca.ops.segments.forward."""
+    with _plain(q.device):
+        return _forward(q, k, v, plan)
+
+
+def _forward(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan
+) -> tuple[torch.Tensor, torch.Tensor]:
     exact = torch.float64 if q.dtype == torch.float64 else torch.float32
     out = torch.zeros_like(q)
     lse = torch.full(q.shape[:2], -torch.inf, dtype=exact, device=q.device)
@@ -86,6 +95,19 @@ def backward(
     plan: Plan,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """See longca.ops.segments.backward."""
+    with _plain(q.device):
+        return _backward(q, k, v, out, lse, dout, plan)
+
+
+def _backward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    dout: torch.Tensor,
+    plan: Plan,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     exact = torch.float64 if q.dtype == torch.float64 else torch.float32
     dq = torch.zeros_like(q)
     dk, dv = torch.zeros_like(k, dtype=exact), torch.zeros_like(v, dtype=exact)
@@ -108,6 +130,13 @@ def backward(
                 dk[kv, keys] += ds.mT @ query
             dq[heads, rows] = (gathered * scale).view(heads.stop - heads.start, -1, q.shape[-1]).to(q.dtype)
     return dq, dk.to(k.dtype), dv.to(v.dtype)
+
+
+@contextmanager
+def _plain(device: torch.device) -> Iterator[None]:
+    """Like a kernel's: no product in another dtype than it is written in, and nothing recorded to differentiate."""
+    with torch.no_grad(), torch.autocast(device.type, enabled=False):
+        yield
 
 
 def _head_groups(plan: Plan) -> Iterator[tuple[slice, slice, Segments]]:

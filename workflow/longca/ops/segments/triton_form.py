@@ -6,11 +6,14 @@ from triton.runtime import driver
 from longca.ops.segments import host
 from longca.ops.segments.device_plan import LOG2_E, DevicePlan, Tile
 from longca.ops.segments.device_plan import prepare as prepare_device
-from longca.ops.segments.plan import Plan, Shape, SliceList
+from longca.ops.segments.pieces import SliceList
+from longca.ops.segments.plan import Plan, Shape
 from longca.ops.segments.triton_backward import backward_kernel
 from longca.ops.segments.triton_forward import forward_kernel
 
 WARPS = 8
+HEAD_DIMS = (16, 32, 64, 128)
+DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 FORWARD_TILE = Tile(128, 64, 3)
 # By the shared memory a block may have: compiled for head_dim 128, the first takes up to 194 KiB on Hopper and 113 KiB
 # on Ampere, the second 73 KiB there, the third 53 KiB.
@@ -20,7 +23,15 @@ BACKWARD_TILES = ((160 << 10, Tile(128, 64, 3)), (96 << 10, Tile(64, 64, 2)), (0
 def prepare(
     shape: Shape, masks: list[SliceList], device: torch.device, dtype: torch.dtype, deterministic: bool
 ) -> DevicePlan:
-    """On a CPU, where only the interpreter runs, tiles are small: few tokens then cross many."""
+    """On a CPU, where only the interpreter runs, tiles are small: few tokens then cross many.
+
+    Raises ValueError for a head_dim or dtype the kernels are not written for.
+    """
+    if shape.head_dim not in HEAD_DIMS or dtype not in DTYPES:
+        raise ValueError(
+            f"the triton backend takes head_dim {', '.join(map(str, HEAD_DIMS))} in 16 or 32 bits, "
+            f"not {shape.head_dim} in {dtype}"
+        )
     if device.type == "cuda":
         shared = driver.active.utils.get_device_properties(device.index)["max_shared_mem"]
         forward_tile, backward_tile = (
