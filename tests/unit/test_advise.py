@@ -7,7 +7,8 @@ from reporting_records import dense_study, record, write_records
 
 from longca.cases import Case, study_series
 from longca.errors import LongcaError
-from longca.reporting.advice.advising import Answer, kernel_answers, mechanism_answers
+from longca.reporting.advice.advising import kernel_answers, mechanism_answers
+from longca.reporting.advice.answer import Answer
 from longca.reporting.advice.question import Question, nearest
 from longca.reporting.advice.sections import advice_section
 from longca.reporting.collect import CaseRecord
@@ -140,7 +141,8 @@ def test_mechanisms_of_gpus_nobody_measured_are_modelled_and_marked() -> None:
 
 
 def test_nothing_is_modelled_of_a_device_that_no_cluster_has() -> None:
-    assert mechanism_answers(Question("causal", 512, HEADS, "both", gpus=8), rows(), "results/tiny") == []
+    with pytest.raises(LongcaError, match="a CPU, 2 threads is the GPU of no cluster that is known"):
+        mechanism_answers(Question("causal", 512, HEADS, "both", gpus=8), rows(), "results/tiny")
 
 
 def test_the_command_reads_a_folder_of_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from longca.parallel.registry import SINGLE
-from longca.parallel.topology import Topology, parse_topology, really
+from longca.parallel.topology import Topology, default_windows, parse_topology, really
 from longca.study.context_parallel import ContextParallelGrid
 
 
@@ -56,18 +56,27 @@ def arrangements(
                 yield Arrangement(mechanism, topology, sharding, chunks)
 
 
-def _topologies(grid: ContextParallelGrid, mechanism: str, world_size: int) -> list[Topology]:
+def topology_on(mechanism: str, world_size: int, ulysses: int, placement: str = "ulysses") -> Topology:
+    """A mechanism on so many ranks: usp and loongtrain with heads over `ulysses` of them, which divide them.
+
+    Others have one topology, whatever `ulysses` and `placement` are.
+    """
     if mechanism in (SINGLE, "ulysses"):
-        return [Topology(ulysses=world_size)]
+        return Topology(ulysses=world_size)
     if mechanism in ("ring_p2p", "ring_allgather"):
-        return [Topology(ring=world_size)]
+        return Topology(ring=world_size)
+    ring = world_size // ulysses
+    return Topology(ulysses, ring, default_windows(ring) if mechanism == "loongtrain" else 1, placement)
+
+
+def _topologies(grid: ContextParallelGrid, mechanism: str, world_size: int) -> list[Topology]:
     asked = [parse_topology(text, mechanism, grid.placement) for text in _texts(grid, mechanism)]
     fitting = [topology for topology in asked if topology.world_size == world_size]
     if fitting:
         return fitting
     # As the paper: heads over a node, the sequence over nodes.
     node = max(n for n in range(1, min(grid.gpus_per_node, world_size) + 1) if world_size % n == 0)
-    return [parse_topology(f"{node}x{world_size // node}", mechanism, grid.placement)]
+    return [topology_on(mechanism, world_size, node, grid.placement)]
 
 
 def _texts(grid: ContextParallelGrid, mechanism: str) -> tuple[str, ...]:

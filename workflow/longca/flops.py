@@ -1,5 +1,6 @@
-"""Floating-point operations of attention over a mask (LongCA-bench, arXiv 2510.17896)."""
+"""Floating-point operations of attention over a mask (LongCA-bench, arXiv 2510.17896), and what it must move."""
 
+ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 BACKWARD_OVER_FORWARD = 2.5
 
 

@@ -29,13 +29,16 @@ def advise(
 ) -> None:
     """Rank the kernels, and over several GPUs the mechanisms, for a mask, length and heads."""
     from longca.names import unknown_name
-    from longca.reporting.advice.advising import kernel_answers, mechanism_answers
+    from longca.reporting.advice.advising import answers
     from longca.reporting.advice.question import PASSES, Question
     from longca.reporting.advice.sections import advice_section
     from longca.reporting.collect import CaseRecord
     from longca.reporting.compare.sides import read_side
     from longca.reporting.long import long_row
+    from longca.reporting.names import results_of
     from longca.reporting.terminal import print_sections
+    from longca.study.loading import read_study
+    from longca.study.masks import study_masks
     from longca.units import parse_heads
 
     if pass_ not in PASSES:
@@ -46,7 +49,9 @@ def advise(
         raise LongcaError(f"--heads: {error}") from None
     side = read_side(study)
     rows = [long_row(CaseRecord(case, study, record)) for case, record in side.records.items()]
-    answers = kernel_answers(question, rows, str(study))
-    if gpus is not None:
-        answers += mechanism_answers(question, rows, str(study))
-    print_sections(advice_section(question, answer) for answer in answers)
+    draw = None
+    if study.suffix in (".yaml", ".yml"):
+        read = read_study(study)
+        draw = study_masks(read, results_of(read)).draw
+    found = answers(question, rows, str(study), draw)
+    print_sections(advice_section(question, answer) for answer in found)

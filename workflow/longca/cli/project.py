@@ -1,11 +1,14 @@
 """The command that asks the cost model: which mechanism, on how many GPUs of which cluster."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from longca.errors import LongcaError
+
+_Value = TypeVar("_Value")
 
 
 def register(app: typer.Typer) -> None:
@@ -24,57 +27,34 @@ def project(
     heads: Annotated[str, typer.Option(help="Query-kv heads, as 64-8.")] = "64-8",
     kernel: Annotated[str, typer.Option(help="Local kernel.")] = "segments",
 ) -> None:
-    """Rank mechanisms and their topologies on a cluster, as modelled from what a study measured."""
-    from rich.console import Console
-    from rich.table import Table
-
+    """Rank mechanisms on a cluster, each pass on its best topology, as modelled from what a study measured."""
     from longca.parallel.clusters import find_cluster
     from longca.reporting.collect import collect
     from longca.reporting.long import long_row
-    from longca.reporting.scale.points import ELEMENT_BYTES
-    from longca.reporting.scale.projection import Question
-    from longca.reporting.scale.projection import project as projected
-    from longca.reporting.scale.tables import fitted
+    from longca.reporting.names import results_of
+    from longca.reporting.scale.asked import Asked, projected_section
+    from longca.reporting.terminal import print_sections
     from longca.study.loading import read_study
+    from longca.study.masks import study_masks
     from longca.units import parse_heads, parse_tokens
 
+    asked = Asked(
+        pattern,
+        kernel,
+        _read("--heads", parse_heads, heads),
+        _read("--tokens", parse_tokens, tokens),
+        _read("--cluster", find_cluster, cluster),
+        gpus,
+    )
     read = read_study(study)
     rows = [long_row(item) for item in collect(read, "context_parallel", partial=True)]
-    found = fitted(rows)
-    if found is None:
-        raise LongcaError(
-            f"{study}: nothing measured on ranks of a known GPU; right: longca measure --study {study}"
-        )
-    model, points = found
+    draw = study_masks(read, results_of(read)).draw
+    print_sections([projected_section(asked, rows, draw, str(study))])
+
+
+def _read(option: str, read: Callable[[str], _Value], text: str) -> _Value:
+    """An option's value. Raises LongcaError with its name where it has none."""
     try:
-        q_heads, kv_heads = parse_heads(heads)
-        a_rank = parse_tokens(tokens)
-    except ValueError as error:
-        raise LongcaError(str(error)) from error
-    load = points[0].workload
-    dataset = next((row["dataset"] for row in rows if row["pattern"] == pattern), "auto")
-    shape = (dataset, a_rank, q_heads, kv_heads, load.head_dim, ELEMENT_BYTES[rows[0]["dtype"]])
-    table = Table("mechanism", "U x R x windows", title=f"modelled: {pattern}, {gpus} GPUs of {cluster}")
-    for column in ("forward TFLOP/s a GPU", "efficiency", "backward TFLOP/s a GPU", "efficiency"):
-        table.add_column(column, justify="right")
-    here = find_cluster(cluster).with_inside(model.cluster.inside)
-    passes = {
-        pass_: {
-            one.mechanism: one
-            for one in projected(model, Question(kernel, pattern, *shape, pass_), here, gpus)
-        }
-        for pass_ in ("forward", "backward")
-    }
-    for mechanism, forward in passes["forward"].items():
-        cells = [mechanism, _shape(forward.topology) or forward.reason or ""]
-        for one in (forward, passes["backward"][mechanism]):
-            cells += (
-                [f"{one.tflops:.0f}", f"{one.cost.efficiency:.2f}"] if one.tflops and one.cost else ["", ""]
-            )
-        table.add_row(*cells)
-    Console().print(table)
-
-
-def _shape(topology: object) -> str:
-    sizes = [getattr(topology, name, None) for name in ("ulysses", "ring", "windows")]
-    return "" if None in sizes else "x".join(map(str, sizes))
+        return read(text)
+    except (ValueError, LongcaError) as error:
+        raise LongcaError(f"{option}: {error}") from None

@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from longca.cases import Case
-from longca.data.histogram import read_histogram
-from longca.data.packing import base_dataset, resolve_dataset
 from longca.errors import LongcaError
 from longca.files import write_atomically
 from longca.masks.blocks import BlockMap, draw_block_map, load_block_map, save_block_map
-from longca.masks.mask import Mask, draw_mask, mask_to_json, read_mask
-from longca.masks.patterns import PATTERNS
+from longca.masks.mask import Mask, mask_to_json, read_mask
+from longca.study.masks import study_masks
 from longca.study.model import Study
 
 
@@ -47,17 +45,7 @@ def _check_drawn(path: Path, found: Mask | BlockMap, right: dict[str, Any]) -> N
 
 
 def _draw(study: Study, results: Path, case: Case) -> Mask:
-    histogram = None
-    if PATTERNS[case.pattern].takes_documents:
-        lengths = results / "lengths" / f"{base_dataset(resolve_dataset(case.dataset, case.seqlen))}.csv"
-        histogram = read_histogram(lengths) if lengths.exists() else None
-        if histogram is None and case.dataset in study.datasets:
-            raise LongcaError(
-                f"{lengths}: is missing; right: snakemake {lengths}, which counts the corpus {case.dataset}"
-            )
-    wanted = set(PATTERNS[case.pattern].parameters)
-    parameters = {name: value for name, value in study.mask.model_dump().items() if name in wanted}
-    return draw_mask(case.pattern, case.seqlen, case.dataset, histogram, study.seed, case.sample, parameters)
+    return study_masks(study, results).draw(case.pattern, case.seqlen, case.dataset, case.sample)
 
 
 # Both passes of a cell ask for the same map, and a long one takes a while to draw.

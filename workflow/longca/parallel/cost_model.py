@@ -2,7 +2,7 @@
 
 A message costs a latency and its bytes over a bandwidth (alpha-beta), inside a node or between nodes; a call of the
 local kernel costs its FLOPs over the rate that was measured, and a constant. The schedule is that of the code: ring
-steps hide under attention, an all-to-all of one chunk of heads does not, a gather hides but for its first quarter.
+steps hide under attention, an all-to-all of one chunk of heads does not, a gather hides but for its first chunk.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from longca.flops import attention_flops
 from longca.parallel.clusters import Cluster
 from longca.parallel.topology import Topology
 
-# As in gather_attention: more chunks would make calls too small for a GPU.
-GATHER_CHUNKS = 4
+# As gather_attention has it, whose code identifies records, so that it cannot ask here.
+_MOST_GATHER_CHUNKS = 4
 _EXACT_BYTES = 4
 
 
@@ -58,6 +58,16 @@ class Cost:
         return self.computation_s / self.total_s
 
 
+def calls(mechanism: str, topology: Topology, head_chunks: int, kv_heads: int) -> int:
+    """Calls of the local kernel in a pass over a mask that leaves no rank without work.
+
+    One for each step of a ring and chunk of heads; of a gather, one for each of its chunks, as many as KV heads allow.
+    """
+    if mechanism == "ring_allgather":
+        return next(n for n in range(_MOST_GATHER_CHUNKS, 0, -1) if kv_heads % n == 0)
+    return topology.ring * head_chunks
+
+
 def predict(
     mechanism: str,
     topology: Topology,
@@ -69,10 +79,10 @@ def predict(
     """The cost of a pass of a mechanism on a topology, of a cluster's ranks in order."""
     flops = attention_flops(workload.area, workload.q_heads, workload.head_dim, workload.pass_)
     share = flops * workload.imbalance / topology.world_size / kernel.flops_per_s
-    calls = GATHER_CHUNKS if mechanism == "ring_allgather" else topology.ring * head_chunks
-    computation = share + calls * kernel.call_s
+    times = calls(mechanism, topology, head_chunks, workload.kv_heads)
+    computation = share + times * kernel.call_s
     if mechanism == "ring_allgather":
-        return _gathered(topology, workload, cluster, computation)
+        return _gathered(topology, workload, cluster, computation, times)
     inward, outward = _exchanges(topology, workload, cluster)
     kv, gradients = _ring_bytes(topology, workload)
     sends = [_send(level, kv, gradients, topology, cluster) for level in _levels(mechanism, topology)]
@@ -163,13 +173,14 @@ def _exchange(topology: Topology, size: float, cluster: Cluster) -> float:
     return max(inside, between)
 
 
-def _gathered(topology: Topology, workload: Workload, cluster: Cluster, computation: float) -> Cost:
+def _gathered(
+    topology: Topology, workload: Workload, cluster: Cluster, computation: float, chunks: int
+) -> Cost:
     """Gathers of a few heads under the attention of the ones before; the first is exposed, and the last scatter."""
     kv, gradients = _ring_bytes(topology, workload)
     gather, scatter = (_collective(size, topology.ring, cluster) if size else 0.0 for size in (kv, gradients))
-    c = GATHER_CHUNKS
-    step = max(computation, gather + scatter) / c
-    total = gather / c + (c - 1) * step + computation / c + scatter / c
+    step = max(computation, gather + scatter) / chunks
+    total = gather / chunks + (chunks - 1) * step + computation / chunks + scatter / chunks
     return Cost(computation, gather + scatter, total)
 
 

@@ -15,7 +15,7 @@ from longca.reporting.latex import latex
 from longca.reporting.long import Row, csv_text, long_row, long_table, parquet_bytes, table_of
 from longca.reporting.markdown import markdown
 from longca.reporting.mechanism_sections import mechanism_sections
-from longca.reporting.names import families, table_file, tables_of
+from longca.reporting.names import families, results_of, table_file, tables_of
 from longca.reporting.scale.sections import cost_model_sections, projection_sections
 from longca.reporting.scale.tables import (
     COST_MODEL_COLUMNS,
@@ -27,6 +27,7 @@ from longca.reporting.sections import Section, throughput_sections
 from longca.reporting.sparse_sections import sparse_sections
 from longca.reporting.support import SUPPORT_COLUMNS, support_rows, support_sections
 from longca.reporting.verification import VERIFICATION_COLUMNS, verification_rows, verification_sections
+from longca.study.masks import study_masks
 from longca.study.model import Study
 
 Collected = Mapping[str, Sequence[CaseRecord]]
@@ -55,13 +56,17 @@ def _anchors(study: Study, collected: Collected) -> pa.Table:
     return table_of(anchor_rows(study, cells), ANCHOR_COLUMNS)
 
 
-def _of_mechanisms(
-    make: Callable[[Sequence[Row]], list[Row]], columns: dict[str, pa.DataType]
-) -> Callable[[Study, Collected], pa.Table]:
-    """A table made of the long rows of context parallel."""
-    return lambda study, collected: table_of(
-        make([long_row(item) for item in collected["context_parallel"]]), columns
-    )
+def _cost_model(study: Study, collected: Collected) -> pa.Table:
+    return table_of(cost_model_rows(_on_ranks(collected)), COST_MODEL_COLUMNS)
+
+
+def _projection(study: Study, collected: Collected) -> pa.Table:
+    draw = study_masks(study, results_of(study)).draw
+    return table_of(projection_rows(_on_ranks(collected), draw), PROJECTION_COLUMNS)
+
+
+def _on_ranks(collected: Collected) -> list[Row]:
+    return [long_row(item) for item in collected["context_parallel"]]
 
 
 # What makes each table of TABLES: its long form of the cases of its families, and the sections for reading of that.
@@ -71,8 +76,8 @@ MADE_BY: dict[str, tuple[Callable[[Study, Collected], pa.Table], Sections]] = {
     "support": (_support, support_sections),
     "anchors": (_anchors, anchor_sections),
     "context_parallel": (_family_table("context_parallel"), mechanism_sections),
-    "cost_model": (_of_mechanisms(cost_model_rows, COST_MODEL_COLUMNS), cost_model_sections),
-    "projection": (_of_mechanisms(projection_rows, PROJECTION_COLUMNS), projection_sections),
+    "cost_model": (_cost_model, cost_model_sections),
+    "projection": (_projection, projection_sections),
     "verification": (_verification, verification_sections),
 }
 

@@ -1,31 +1,48 @@
 """Answers: ranked kernels on one GPU, ranked mechanisms on many."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from longca.errors import LongcaError
+from longca.reporting.advice.answer import Answer
 from longca.reporting.advice.choices import Choice, measured_choice, ranked
-from longca.reporting.advice.modelled import modelled_choices
-from longca.reporting.advice.question import Question, cells_for
-from longca.reporting.cells import Cell, cells_of, devices
+from longca.reporting.advice.default_masks import default_draw
+from longca.reporting.advice.modelled import modelled_answer
+from longca.reporting.advice.question import Question, cells_for, check_measured, was_measured
+from longca.reporting.cells import Cell, cells_of
 from longca.reporting.long import Row
 from longca.reporting.mechanisms import as_mechanisms
+from longca.reporting.scale.areas import Draw
 from longca.reporting.words import plain
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What is ranked on which device, at the length that was measured; the notes say what to keep in mind."""
+def answers(
+    question: Question, rows: Sequence[Row], source: str, draw: Draw | None = None
+) -> Iterator[Answer]:
+    """Kernels, as far as they were measured on one GPU, and mechanisms where GPUs are asked about; one by one.
 
-    what: str
-    device: str
-    seqlen: int
-    choices: list[Choice]
-    notes: tuple[str, ...]
+    rows: long rows of `source`. draw: the masks of its study; None: only its records are known. Raises LongcaError,
+    after the answers there are, where the next one has nothing to stand on.
+    """
+    if not any(row["family"] in ("dense", "context_parallel") for row in rows):
+        raise LongcaError(f"--study: {source} has neither dense kernels nor mechanisms; right: one that has")
+    cells = cells_of([row for row in rows if row["family"] == "dense"])
+    if question.gpus is None or was_measured(question, cells):
+        yield from kernel_answers(question, rows, source)
+    if question.gpus is not None:
+        yield from mechanism_answers(question, rows, source, draw)
 
 
 def kernel_answers(question: Question, rows: Sequence[Row], source: str) -> list[Answer]:
     """Dense kernels ranked, on each device that measured. `rows`: long rows. Raises LongcaError as `cells_for` does."""
-    cells = cells_for(question, cells_of([row for row in rows if row["family"] == "dense"]), source)
+    own = [row for row in rows if row["family"] == "dense"]
+    ranks = sorted({row["world_size"] for row in rows if row["family"] == "context_parallel"})
+    if not own and ranks:
+        raise LongcaError(
+            f"--gpus: {source} has no kernel on one GPU, only mechanisms; right: --gpus, as {ranks[-1]}, "
+            "which was measured"
+        )
+    cells = cells_for(question, cells_of(own), source)
     return [
         Answer(
             "kernels",
@@ -38,25 +55,39 @@ def kernel_answers(question: Question, rows: Sequence[Row], source: str) -> list
     ]
 
 
-def mechanism_answers(question: Question, rows: Sequence[Row], source: str) -> list[Answer]:
-    """Mechanisms on the question's GPUs: measured where the study measured so many ranks, modelled besides."""
+def mechanism_answers(
+    question: Question, rows: Sequence[Row], source: str, draw: Draw | None = None
+) -> list[Answer]:
+    """Mechanisms on the question's GPUs: measured where the study measured so many ranks, modelled besides.
+
+    Raises LongcaError where there is neither, and where the pattern or the heads were not measured at all.
+    """
     own = [row for row in rows if row["family"] == "context_parallel"]
-    cells = [cell for cell in cells_of(as_mechanisms(own)) if cell.place.ranks == question.gpus]
-    measured: list[Cell] = []
-    if any(
-        cell.place.pattern == question.pattern and cell.place.heads == str(question.heads) for cell in cells
-    ):
-        measured = cells_for(question, cells, source)
-    modelled, notes = modelled_choices(question, rows, source)
-    seqlen = measured[0].place.seqlen if measured else question.seqlen
+    on_ranks = cells_of(as_mechanisms(own))
+    dense = cells_of([row for row in rows if row["family"] == "dense"])
+    check_measured(question, [*dense, *on_ranks], source)
+    cells = [cell for cell in on_ranks if cell.place.ranks == question.gpus]
+    measured = cells_for(question, cells, source) if was_measured(question, cells) else []
     answers = [
-        Answer("mechanisms", device, seqlen, ranked_cells(question.passes, here), _notes(question, here))
+        Answer(
+            "mechanisms",
+            device,
+            here[0].place.seqlen,
+            ranked_cells(question.passes, here),
+            _notes(question, here),
+        )
         for device, here in _by_device(measured)
     ]
-    if modelled:
-        device = plain(devices(rows)[0])
-        answers.append(Answer("mechanisms, modelled", device, question.seqlen, ranked(modelled), notes))
-    return answers
+    try:
+        return [*answers, modelled_answer(question, rows, source, draw or default_draw(rows, source))]
+    except LongcaError as error:
+        if not answers:
+            raise LongcaError(
+                f"--gpus: {source} has nothing on {question.gpus} ranks, and nothing can be modelled: {error}"
+            ) from None
+        return [
+            replace(one, notes=(*one.notes, f"Nothing is modelled beside it: {error}.")) for one in answers
+        ]
 
 
 def ranked_cells(passes: Sequence[str], cells: Sequence[Cell]) -> list[Choice]:

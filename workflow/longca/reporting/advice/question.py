@@ -35,20 +35,35 @@ def cells_for(question: Question, cells: Iterable[Cell], source: str) -> list[Ce
     Raises LongcaError saying what was measured instead, where the pattern or the heads were not.
     """
     listed = list(cells)
-    patterns = dict.fromkeys(cell.place.pattern for cell in listed)
+    check_measured(question, listed, source)
+    own = [cell for cell in listed if _is_of(question, cell)]
+    # Where none is ok, why is told at the length that is nearest.
+    timed = [cell for cell in own if cell.ok] or own
+    length = nearest(question.seqlen, [cell.place.seqlen for cell in timed])
+    chosen = [cell for cell in own if cell.place.seqlen == length]
+    # Documents as the study's first dataset has them: a kernel's time is of one mask.
+    return [cell for cell in chosen if cell.place.dataset == chosen[0].place.dataset]
+
+
+def check_measured(question: Question, cells: Sequence[Cell], source: str) -> None:
+    """Raise LongcaError where no cell is of a question's pattern, or none of its heads, saying which there are."""
+    patterns = dict.fromkeys(cell.place.pattern for cell in cells)
     if question.pattern not in patterns:
         raise LongcaError(f"--pattern: {unknown_name(question.pattern, patterns, f'pattern of {source}')}")
-    of_pattern = [cell for cell in listed if cell.place.pattern == question.pattern]
-    heads = dict.fromkeys(cell.place.heads for cell in of_pattern)
+    heads = dict.fromkeys(cell.place.heads for cell in cells if cell.place.pattern == question.pattern)
     if str(question.heads) not in heads:
         raise LongcaError(
             f"--heads: {question.heads} was not measured in {source}; allowed: {', '.join(heads)}"
         )
-    own = [cell for cell in of_pattern if cell.place.heads == str(question.heads)]
-    length = nearest(question.seqlen, [cell.place.seqlen for cell in own if cell.ok])
-    chosen = [cell for cell in own if cell.place.seqlen == length]
-    # Documents as the study's first dataset has them: a kernel's time is of one mask.
-    return [cell for cell in chosen if cell.place.dataset == chosen[0].place.dataset]
+
+
+def was_measured(question: Question, cells: Iterable[Cell]) -> bool:
+    """Whether any cell, ok or not, is of a question's pattern and heads."""
+    return any(_is_of(question, cell) for cell in cells)
+
+
+def _is_of(question: Question, cell: Cell) -> bool:
+    return cell.place.pattern == question.pattern and cell.place.heads == str(question.heads)
 
 
 def nearest(seqlen: int, lengths: Sequence[int]) -> int | None:

@@ -1,6 +1,6 @@
 """Answers as tables for reading."""
 
-from longca.reporting.advice.advising import Answer
+from longca.reporting.advice.answer import Answer
 from longca.reporting.advice.question import Question
 from longca.reporting.sections import Section
 from longca.reporting.words import digits

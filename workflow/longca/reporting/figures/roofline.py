@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from longca.flops import attention_flops, least_bytes
+from longca.flops import ELEMENT_BYTES, attention_flops, least_bytes
 from longca.measure.ceilings import Ceilings
 from longca.reporting.cells import Cell, cells_of
 from longca.reporting.figures.data import cell_values, common_settings, in_order, inline
@@ -14,7 +14,6 @@ from longca.reporting.figures.theme import finish, kernel_scales
 from longca.reporting.long import Row
 from longca.reporting.words import digits
 
-_ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _WIDTH, _HEIGHT = 340, 220
 _HEADROOM = 1.6
 
@@ -54,7 +53,7 @@ def intensity(cell: Cell) -> float:
     """FLOPs of a cell over the bytes it must move at least, over its samples."""
     place = cell.place
     flops = sum(attention_flops(row["area"], place.q_heads, place.head_dim, place.pass_) for row in cell.rows)
-    sizes = (place.seqlen, place.q_heads, place.kv_heads, place.head_dim, _ELEMENT_BYTES[place.dtype])
+    sizes = (place.seqlen, place.q_heads, place.kv_heads, place.head_dim, ELEMENT_BYTES[place.dtype])
     return flops / (len(cell.rows) * least_bytes(*sizes, place.pass_))
 
 

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from longca.flops import attention_flops
+from longca.flops import ELEMENT_BYTES, attention_flops
 from longca.parallel.clusters import Cluster
-from longca.parallel.cost_model import Cost, KernelCost, Workload, predict
+from longca.parallel.cost_model import Cost, KernelCost, Workload, calls, predict
 from longca.parallel.registry import SINGLE
 from longca.parallel.topology import Topology
 from longca.reporting.long import Row
 from longca.reporting.mechanisms import topology_of
-
-ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Point:
     @property
     def calls(self) -> int:
         """Calls of the local kernel, as the model counts them."""
-        return 4 if self.mechanism == "ring_allgather" else self.topology.ring * self.head_chunks
+        return calls(self.mechanism, self.topology, self.head_chunks, self.workload.kv_heads)
 
     def predicted(self, kernel: KernelCost, cluster: Cluster) -> Cost:
         """What the model says of this point."""

@@ -1,16 +1,14 @@
 """Projecting: every mechanism and topology on every number of GPUs of a cluster, and the best of each."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
+from longca.arrangement import topology_on
 from longca.errors import LongcaError
-from longca.masks.mask import draw_mask
-from longca.masks.patterns import PATTERNS
 from longca.parallel.clusters import Cluster
-from longca.parallel.cost_model import Cost, KernelCost, Workload, predict
+from longca.parallel.cost_model import Cost, KernelCost, Workload, calls, predict
 from longca.parallel.registry import MECHANISMS
-from longca.parallel.topology import Topology, default_windows
+from longca.parallel.topology import Topology, really
+from longca.reporting.scale.areas import Areas
 from longca.reporting.scale.fit import Fit
 
 WORLD_SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
@@ -47,7 +45,7 @@ class Projected:
     reason: str | None = None
 
 
-def project(fit: Fit, question: Question, cluster: Cluster, world_size: int) -> list[Projected]:
+def project(fit: Fit, areas: Areas, question: Question, cluster: Cluster, world_size: int) -> list[Projected]:
     """The best topology of each mechanism, the fastest mechanism first; those that cannot run last, with the reason.
 
     Raises LongcaError where the fit knows no rate of the question's kernel on its pattern and pass.
@@ -55,7 +53,7 @@ def project(fit: Fit, question: Question, cluster: Cluster, world_size: int) -> 
     key = (question.kernel, question.pattern, question.pass_)
     if key not in fit.kernels:
         raise LongcaError(f"no measured rate of {question.kernel} on {question.pattern}, {question.pass_}")
-    load, kernel = _workload(question, world_size), fit.kernels[key]
+    load, kernel = _workload(areas, question, world_size), fit.kernels[key]
     found = [_best(fit, question, load, kernel, cluster, mechanism, world_size) for mechanism in MECHANISMS]
     return sorted(found, key=lambda one: -(one.tflops or 0.0))
 
@@ -83,34 +81,22 @@ def _best(
     topology = min(costs, key=lambda one: costs[one].total_s)
     cost = costs[topology]
     # The rate is of the computation that the rank with the most has; throughput counts the mean.
-    flops = cost.computation_s - _calls(mechanism, topology) * kernel.call_s
+    flops = cost.computation_s - calls(mechanism, topology, 1, load.kv_heads) * kernel.call_s
     tflops = flops * kernel.flops_per_s / load.imbalance / cost.total_s / 1e12
     return Projected(*common, topology, cost, tflops)
 
 
-def topologies(mechanism: str, world_size: int) -> Iterator[Topology]:
-    """The topologies on which a mechanism is what its name says, heads divided inside a node first."""
-    if mechanism == "ulysses":
-        yield Topology(ulysses=world_size)
-    elif mechanism in ("ring_p2p", "ring_allgather"):
-        yield Topology(ring=world_size)
-    else:
-        for ulysses in (u for u in range(1, world_size + 1) if world_size % u == 0):
-            ring = world_size // ulysses
-            windows = default_windows(ring) if mechanism == "loongtrain" else 1
-            topology = Topology(ulysses, ring, windows)
-            if topology.double_ring or (mechanism == "usp" and ulysses > 1 and ring > 1):
-                yield topology
+def topologies(mechanism: str, world_size: int) -> list[Topology]:
+    """The topologies on which a mechanism is what its name says, heads over few ranks first."""
+    divisors = (u for u in range(1, world_size + 1) if world_size % u == 0)
+    found = dict.fromkeys(topology_on(mechanism, world_size, ulysses) for ulysses in divisors)
+    return [topology for topology in found if really(mechanism, topology) == mechanism]
 
 
-def _calls(mechanism: str, topology: Topology) -> int:
-    return 4 if mechanism == "ring_allgather" else topology.ring
-
-
-def _workload(question: Question, world_size: int) -> Workload:
+def _workload(areas: Areas, question: Question, world_size: int) -> Workload:
     seqlen = question.tokens * world_size
     return Workload(
-        area=area_of(question.pattern, question.dataset, seqlen),
+        area=areas.of(question.pattern, question.dataset, seqlen),
         seqlen=seqlen,
         q_heads=question.q_heads,
         kv_heads=question.kv_heads,
@@ -124,15 +110,3 @@ def _workload(question: Question, world_size: int) -> Workload:
 def evenly_dealt(pattern: str) -> bool:
     """Whether every rank gets the same work by itself: of full, and of causal in a zigzag."""
     return pattern in ("full", "causal")
-
-
-@cache
-def area_of(pattern: str, dataset: str, seqlen: int) -> float:
-    """Cells that sample 0 of a pattern keeps at this length."""
-    chosen = dataset if PATTERNS[pattern].takes_documents else "auto"
-    return float(draw_mask(pattern, seqlen, chosen).area)
-
-
-def fastest(projected: Sequence[Projected]) -> Projected | None:
-    """The first that can run."""
-    return next((one for one in projected if one.tflops is not None), None)

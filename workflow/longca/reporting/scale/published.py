@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from longca.arrangement import topology_on
+from longca.flops import ELEMENT_BYTES
 from longca.parallel.clusters import find_cluster
 from longca.parallel.cost_model import KernelCost, Workload, predict
 from longca.parallel.registry import MECHANISMS
-from longca.parallel.topology import Topology, default_windows
+from longca.parallel.topology import Topology
 from longca.reporting.anchors import Anchor, read_anchors
-from longca.reporting.scale.points import ELEMENT_BYTES
-from longca.reporting.scale.projection import BALANCED, area_of, evenly_dealt
+from longca.reporting.scale.areas import Areas
+from longca.reporting.scale.projection import BALANCED, evenly_dealt
+from longca.study.masks import DEFAULT_MASKS
 
 CLUSTER = "h100_400g"
 # The kernel their mechanisms stand on, at the longest sequence they print of it alone.
@@ -40,14 +43,14 @@ def beside_published() -> tuple[Beside, ...]:
 
 
 def _beside() -> Iterator[Beside]:
-    cluster = find_cluster(CLUSTER)
+    cluster, areas = find_cluster(CLUSTER), Areas(DEFAULT_MASKS.draw)
     for anchor in read_anchors():
         rate = _rate(anchor)
         if anchor.family != "context_parallel" or anchor.method not in MECHANISMS or rate is None:
             continue
-        topology = _topology(anchor.method, anchor.gpus)
+        topology = topology_on(anchor.method, anchor.gpus, min(anchor.gpus, _NODE))
         load = Workload(
-            area_of(anchor.pattern, DATASET, anchor.seqlen),
+            areas.of(anchor.pattern, DATASET, anchor.seqlen),
             anchor.seqlen,
             *anchor.heads,
             anchor.head_dim,
@@ -69,12 +72,3 @@ def _rate(anchor: Anchor) -> float | None:
         == (anchor.source, "dense", KERNEL, anchor.pattern, anchor.pass_)
     ]
     return max(alone, key=lambda one: one.seqlen).tflops_per_gpu * 1e12 if alone else None
-
-
-def _topology(mechanism: str, gpus: int) -> Topology:
-    if mechanism == "ulysses":
-        return Topology(ulysses=gpus)
-    if mechanism in ("ring_p2p", "ring_allgather"):
-        return Topology(ring=gpus)
-    ring = gpus // min(gpus, _NODE)
-    return Topology(gpus // ring, ring, default_windows(ring) if mechanism == "loongtrain" else 1)

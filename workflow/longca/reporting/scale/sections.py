@@ -8,7 +8,7 @@ from longca.reporting.long import Row
 from longca.reporting.sections import Section
 from longca.reporting.words import digits
 
-_NOTE = "Modelled: alpha-beta networks and measured kernels, fitted to this study; between nodes they are assumed."
+NOTE = "Modelled: alpha-beta networks and measured kernels, fitted to this study; between nodes they are assumed."
 
 
 def topology_text(row: Row) -> str:
@@ -83,7 +83,7 @@ def _projection(
         lines.append((pattern, str(world_size), *(_cell(cells[name]) for name in mechanisms)))
         best |= {(index, 2 + mechanisms.index(name)) for name in rates if rates[name] == max(rates.values())}
     title = f"Modelled {pass_} throughput in TFLOP/s a GPU, {cluster}, {kernel}, heads {heads}, {tokens} tokens a GPU"
-    return Section(title, ("Pattern", "GPUs", *mechanisms), tuple(lines), frozenset(best), note=_NOTE, keys=2)
+    return Section(title, ("Pattern", "GPUs", *mechanisms), tuple(lines), frozenset(best), note=NOTE, keys=2)
 
 
 def _cell(row: Row) -> str:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from longca.parallel.clusters import Cluster, clusters
 from longca.parallel.topology import Topology
 from longca.reporting.long import Row
+from longca.reporting.scale.areas import Areas, Draw
 from longca.reporting.scale.fit import Fit, fit
 from longca.reporting.scale.left_out import checked
 from longca.reporting.scale.points import Point, measured_points
@@ -39,12 +40,15 @@ MODELLED, ASSUMED, FITTED = "modelled", "assumed", "fitted"
 
 def home_clusters(rows: Sequence[Row]) -> list[Cluster]:
     """The clusters of the GPU that measured: H200 for h200_400g. None where no cluster is of that GPU."""
-    devices = {(row.get("environment_device") or "").upper() for row in rows if row["status"] == "ok"}
-    return [
-        cluster
-        for name, cluster in clusters().items()
-        if any(name.partition("_")[0].upper() in device.replace(" ", "_").split("_") for device in devices)
-    ]
+    devices = {row.get("environment_device") or "" for row in rows if row["status"] == "ok"}
+    home = {cluster.name for device in devices for cluster in clusters_of(device)}
+    return [cluster for name, cluster in clusters().items() if name in home]
+
+
+def clusters_of(device: str) -> list[Cluster]:
+    """The clusters of a GPU by its name."""
+    words = device.upper().replace(" ", "_").split("_")
+    return [cluster for name, cluster in clusters().items() if name.partition("_")[0].upper() in words]
 
 
 def fitted(rows: Sequence[Row]) -> tuple[Fit, list[Point]] | None:
@@ -60,30 +64,33 @@ def cost_model_rows(rows: Sequence[Row]) -> list[Row]:
     return [*own, *_published()]
 
 
-def projection_rows(rows: Sequence[Row]) -> list[Row]:
-    """Every mechanism's best topology on 8 to 1024 GPUs of each cluster, for what was measured."""
+def projection_rows(rows: Sequence[Row], draw: Draw) -> list[Row]:
+    """Every mechanism's best topology on 8 to 1024 GPUs of each cluster, for what was measured.
+
+    draw: the study's masks, at lengths that it did not measure.
+    """
     found = fitted(rows)
     if found is None:
         return []
     model, points = found
+    areas = Areas(draw, rows)
     return [
-        _projected(one)
+        projected_row(one)
         for cluster in home_clusters(rows)
         for question in _questions(rows, points)
         for world_size in WORLD_SIZES
-        for one in project(model, question, cluster.with_inside(model.cluster.inside), world_size)
+        for one in project(model, areas, question, cluster.with_inside(model.cluster.inside), world_size)
     ]
 
 
 def _questions(rows: Sequence[Row], points: Sequence[Point]) -> list[Question]:
     """What the study measured, at each number of tokens a rank."""
-    datasets = {row["pattern"]: row["dataset"] for row in rows}
     return list(
         dict.fromkeys(
             Question(
                 point.kernel,
                 point.pattern,
-                datasets[point.pattern],
+                dataset_of(rows, point.pattern),
                 point.workload.seqlen // point.topology.world_size,
                 point.workload.q_heads,
                 point.workload.kv_heads,
@@ -94,6 +101,11 @@ def _questions(rows: Sequence[Row], points: Sequence[Point]) -> list[Question]:
             for point in points
         )
     )
+
+
+def dataset_of(rows: Sequence[Row], pattern: str) -> str:
+    """Whose documents a pattern of a study is projected with: its first dataset's."""
+    return next(row["dataset"] for row in rows if row["pattern"] == pattern)
 
 
 def _constants(model: Fit) -> Iterator[Row]:
@@ -157,7 +169,8 @@ def _published() -> tuple[Row, ...]:
     )
 
 
-def _projected(one: Projected) -> Row:
+def projected_row(one: Projected) -> Row:
+    """A row of the table `projection`."""
     question = one.question
     row: dict[str, Any] = {
         "origin": MODELLED,
