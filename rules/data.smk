@@ -6,6 +6,9 @@ from longca.data.corpus_files import expand_files
 from longca.data.histogram import RESOURCE
 from longca.data.packing import base_dataset, resolve_dataset
 
+# Without the study's own code, which knows every kernel by name: what a rule reads of a study is another parameter.
+CODE_OF_DATA = closure_digest("longca.cli.data", ("longca.study",))
+
 
 def lengths_of_documents(wildcards):
     """The lengths the documents of a dataset are drawn from: `auto` chooses by sequence length."""
@@ -48,7 +51,7 @@ rule lengths:
     threads: workflow.cores
     params:
         corpus=corpus_of_lengths,
-        code=closure_digest("longca.cli.data"),
+        code=CODE_OF_DATA,
     shell:
         "longca lengths {wildcards.dataset:q} --study {study_file:q} --output {output:q} > {log:q} 2>&1"
 
@@ -64,7 +67,7 @@ rule documents:
     localrule: True
     params:
         seed=study.seed,
-        code=closure_digest("longca.cli.data"),
+        code=CODE_OF_DATA,
     shell:
         "longca documents --dataset {wildcards.dataset:q} --seqlen {wildcards.seqlen:q} --sample {wildcards.sample:q}"
         " --seed {params.seed:q} --lengths {input:q} --output {output:q} > {log:q} 2>&1"

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from longca.cases import Series, find_series, grid_series, study_series
+from longca.cases import Series, grid_series, study_series
 from longca.masks.mask import draw_mask
 from longca.study.loading import check_study
-from longca.units import Heads
 
 DENSE: dict[str, Any] = {
     "kernels": ["sdpa", "flex"],
@@ -134,11 +133,3 @@ def test_columns_are_the_records_own() -> None:
     }
     assert sparse.columns()["block"] == 64
     assert sparse.columns()["density_nominal"] == 0.1
-
-
-def test_series_are_found_by_what_names_them() -> None:
-    study = check_study({"study": "tiny", "dense": DENSE, "sparse": SPARSE}, "tiny.yaml")
-    found = find_series(study, family="dense", kernel="sdpa", pattern="causal_document", heads="4-4")
-    assert [(one.dataset, one.heads) for one in found] == [("auto", Heads(4, 4)), ("pile", Heads(4, 4))]
-    assert [one.pattern for one in find_series(study, family="sparse")] == ["uniform_block", "variable_block"]
-    assert find_series(study, kernel="naive") == []

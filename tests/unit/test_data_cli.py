@@ -15,6 +15,9 @@ from longca.errors import LongcaError
 RECORDS = [
     {"text": text, "meta": {"pile_set_name": name}} for text, name in zip(TEXTS, "AABBAAA", strict=True)
 ]
+GRID = (
+    "dense: {kernels: [naive], patterns: [causal_document], seqlens: [64], heads: [4-2], datasets: [mine]}\n"
+)
 
 
 def run(*arguments: object) -> str:
@@ -46,6 +49,42 @@ def test_a_corpus_of_a_study(tmp_path: Path) -> None:
     run("lengths", "pile", "--study", study, "--output", tmp_path / "pile.csv")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "datasets: {mine: {layout: pile, files: [a]}}\ndatasets: {mine: {layout: pile, files: [b]}}\n",
+            ":3: key 'datasets' stands there twice",
+        ),
+        ("datasets: {mine: {layout: pile, files: [a], files: [b]}}\n", ":2: key 'files' stands there twice"),
+        ("datasets: {mine: {layout: pile}}\n", ": datasets.mine: give either files or hugging_face"),
+        ("datasets: [\n", ":4: "),
+        ("datasets: !!python/object:os.system {}\n", ":2: could not determine a constructor"),
+    ],
+)
+def test_what_is_wrong_with_a_corpus_is_told_as_by_every_command(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(f"study: tiny\n{text}" + GRID.replace("[mine]", "[pile]"))
+    said = []
+    for command in (["lengths", "mine"], ["plan"]):
+        with pytest.raises(LongcaError) as caught:
+            run(*command, "--study", study)
+        said.append(str(caught.value))
+    assert said[0] == said[1] and said[0].startswith(f"{study}{message}")
+
+
+def test_a_corpus_that_a_study_does_not_have_is_named(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(f"study: tiny\n{GRID}datasets: {{mine: {{layout: pile, files: [a]}}}}\n")
+    with pytest.raises(LongcaError) as caught:
+        run("lengths", "mime", "--study", study)
+    assert str(caught.value) == (
+        f"{study}: datasets: 'mime' is not a dataset; did you mean 'mine'? allowed: mine, pile, prolong512k, prolong64k"
+    )
+
+
 def test_a_corpus_without_a_study_and_what_was_skipped(tmp_path: Path) -> None:
     file = write_records(tmp_path, "jsonl", [*RECORDS, {"text": ""}, {"no": "text"}])
     options = ["--layout", "pile", "--files", file, "--bad-records", "skip", "--workers", 1]
@@ -64,8 +103,9 @@ def test_a_corpus_without_a_study_and_what_was_skipped(tmp_path: Path) -> None:
         ),
         (["lengths", "mine", "--files", "a"], "command line: layout: Field required"),
         (["lengths", "pile", "--files", "a"], "pile is a published dataset"),
+        (["lengths", "pile", "--workers", "2"], "--workers: pile is a published dataset, nothing is counted"),
         (["lengths", "mine", "--study", "s.yaml", "--files", "a"], "--study s.yaml describes the corpus"),
-        (["lengths", "mine", "--study", "absent.yaml"], "absent.yaml: cannot be read as YAML"),
+        (["lengths", "mine", "--study", "absent.yaml"], "absent.yaml: cannot be read: No such file"),
         (["documents", "--dataset", "mine", "--seqlen", "9"], "'mine' is no published dataset"),
         (["documents", "--seqlen", "9", "--lengths", "absent.csv"], "absent.csv: cannot be read"),
     ],

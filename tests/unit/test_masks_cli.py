@@ -153,6 +153,10 @@ def test_view_is_json_with_lists(view, longca):
             "--set window=1k: must be name=whole",
         ),
         (["causal_sliding_window", "--seqlen", 8, "--set", "window"], "--set window: must be name=whole"),
+        (
+            ["causal_sliding_window", "--seqlen", 8, "--set", "window=1", "--set", "window=2"],
+            "--set window=2: window is given twice",
+        ),
         (["causal_sliding_window", "--seqlen", 8, "--set", "widow=1"], "did you mean 'window'?"),
         (["causal", "--seqlen", 0], "--seqlen: '0' is no number of tokens; allowed: a whole number above 0"),
         (["causal", "--seqlen", 4097, "--view", "dense"], "seqlen 4097 must be at most 4096"),
@@ -175,6 +179,13 @@ def test_picture_is_of_the_kind_its_name_says(suffix, start, tmp_path, longca):
     assert picture.read_bytes().startswith(start)
 
 
+def test_a_view_is_printed_beside_a_picture(tmp_path, longca):
+    words = ["mask", "causal", "--seqlen", 5, "--view", "dense"]
+    picture = tmp_path / "mask.svg"
+    assert longca(*words, "--draw", picture) == longca(*words)
+    assert picture.exists()
+
+
 def test_blocks_writes_the_map_and_prints_a_summary(tmp_path, longca, refusal):
     output = tmp_path / "0.npz"
     words = ["blocks", "variable_block", "--seqlen", 4096, "--block", 256, "--density", 0.25, "--kv-heads", 2]
@@ -190,6 +201,10 @@ def test_blocks_writes_the_map_and_prints_a_summary(tmp_path, longca, refusal):
         draw_block_map("variable_block", 4096, 256, 0.25, 2).slices(1)
     )
     assert "--head 2: must be below --kv-heads 2" in refusal(*words, "--head", 2, "--draw", picture)
+    for shown in ([], ["--output", output]):
+        assert "--head: is the one that --draw shows; right: with --draw" in refusal(
+            *words, "--head", 0, *shown
+        )
     assert "did you mean 'variable_block'?" in refusal("blocks", "variable_blocks", *words[2:])
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from longca.cases import study_series
 from longca.errors import LongcaError
+from longca.measure.budget import NO_LIMIT
 from longca.measure.controls import controls_file, read_controls
 from longca.measure.journal import Journal
 from longca.measure.repeating import repeat_cells
@@ -45,7 +46,7 @@ def test_ok_cells_drawn_by_a_seed_are_measured_again_once(results):
     broken = {"status": "crashed"}
     write(results, lambda case: broken if case.kernel == "sdpa" else {})
     console = Console(record=True, width=200, file=io.StringIO())
-    repeat_cells(study(), results, 3, 7, None, console)
+    repeat_cells(study(), results, 3, 7, NO_LIMIT, console)
     said = console.export_text().splitlines()
     assert len(said) == 3 and all(" of the first latency" in line for line in said)
     again = Journal(results / "repeats" / "7.jsonl").keys()
@@ -53,7 +54,7 @@ def test_ok_cells_drawn_by_a_seed_are_measured_again_once(results):
     assert all(record.environment["control"] == read_controls(results)[0].name for record in again.values())
     # All four there are, whatever is asked; the three that the file holds are not measured again.
     (results / "repeats" / "7.jsonl").rename(results / "repeats" / "8.jsonl")
-    repeat_cells(study(), results, 99, 8, None, QUIET)
+    repeat_cells(study(), results, 99, 8, NO_LIMIT, QUIET)
     assert list(Journal(results / "repeats" / "8.jsonl").keys().items())[:3] == list(again.items())
     assert len(Journal(results / "repeats" / "8.jsonl").keys()) == 4
 
@@ -62,7 +63,7 @@ def test_nothing_ok_is_a_mistake(results):
     with pytest.raises(
         LongcaError, match="study tiny has no case that is ok; right: measure it, then repeat"
     ):
-        repeat_cells(study(), results, 3, 0, None, QUIET)
+        repeat_cells(study(), results, 3, 0, NO_LIMIT, QUIET)
 
 
 def test_the_report_says_how_far_two_runs_are_apart(results):

@@ -120,15 +120,6 @@ def grid_series(study: Study) -> list[list[Series]]:
     return found
 
 
-def find_series(study: Study, **wanted: str) -> list[Series]:
-    """The series whose family, dataset, kernel, pattern and heads are the wanted ones (as texts)."""
-    return [
-        s
-        for s in study_series(study)
-        if all(str(getattr(s, name)) == value for name, value in wanted.items())
-    ]
-
-
 def _dense(grid: DenseGrid) -> Iterator[Series]:
     for kernel in grid.kernels:
         points: list[_Point] = [(seqlen, {}) for seqlen in grid.kernel_seqlens.get(kernel, grid.seqlens)]

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from longca.cases import study_series
+from longca.measure.budget import NO_LIMIT
 from longca.measure.controls import ControlFlags, Controls, controls_file, read_controls, references
 from longca.measure.record import parse_record, read_records
 from longca.measure.running import measure_series
@@ -30,7 +31,7 @@ def study(control=CONTROL):
 
 
 def run(folder, one):
-    measure_series(one, folder, study_series(one), None, frozenset(), Console(quiet=True))
+    measure_series(one, folder, study_series(one), NO_LIMIT, frozenset(), Console(quiet=True))
     return read_records(folder / "records/dense/auto/right/causal/2-1.jsonl")
 
 

@@ -7,11 +7,14 @@ import tempfile
 from contextlib import contextmanager
 
 import pytest
+from typer.testing import CliRunner
 
+from longca.cli.main import app
 from longca.errors import LongcaError
+from longca.measure import question
 from longca.measure.budget import Budget, OutOfBudgetError
 from longca.measure.device_lock import timing_lock
-from longca.measure.device_probe import visible_gpus
+from longca.measure.device_probe import gpus, has_gpu, visible_gpus
 
 GPUS = ["GPU-aa01", "GPU-bb02", "GPU-cc03", "GPU-dd04"]
 HOLD = (
@@ -36,7 +39,9 @@ def four_gpus(monkeypatch, tmp_path):
     """An nvidia-smi that lists four."""
     tool = tmp_path / "bin" / "nvidia-smi"
     tool.parent.mkdir()
-    tool.write_text("#!/bin/sh\nprintf '%s\\n' " + " ".join(GPUS))
+    said = {"name,memory.total": [f"{gpu[4:]}, 141 GiB" for gpu in GPUS], "uuid": GPUS}
+    answers = (f"*={fields}) printf '%s\\n' '" + "' '".join(lines) + "';;" for fields, lines in said.items())
+    tool.write_text('#!/bin/sh\ncase "$1" in\n' + "\n".join(answers) + "\nesac\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
 
@@ -66,6 +71,22 @@ def test_what_a_process_may_use_is_what_cuda_would_show_it(four_gpus, monkeypatc
     if variable is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
     assert visible_gpus() == seen
+    assert has_gpu() == bool(seen)
+    assert gpus() == [one if one.startswith("MIG") else f"{one[4:]}, 141 GiB" for one in seen]
+
+
+@pytest.mark.parametrize(("variable", "device"), [("", "cpu"), ("1", "cuda")])
+def test_auto_means_a_device_that_a_process_may_use(four_gpus, monkeypatch, variable, device):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+    monkeypatch.setenv("COLUMNS", "300")
+    assert f"here ({device})" in CliRunner().invoke(app, ["kernels"], catch_exceptions=False).output
+
+    def lock(asked):
+        raise LongcaError(f"a lock of {asked}")
+
+    monkeypatch.setattr(question, "timing_lock", lock)
+    with pytest.raises(LongcaError, match=f"a lock of {device}"):
+        question.ask(question.Question([], "causal", "64", "auto", None, None, None, "auto"))
 
 
 def test_each_measurement_gets_a_gpu_of_its_own(four_gpus, monkeypatch):

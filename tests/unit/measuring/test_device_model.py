@@ -5,6 +5,7 @@ from rich.console import Console
 
 from longca.cases import study_series
 from longca.errors import LongcaError
+from longca.measure.budget import NO_LIMIT
 from longca.measure.protocol import Loaded, Ready
 from longca.measure.running import measure_series
 from longca.measure.world.world import World
@@ -40,7 +41,7 @@ def test_a_part_of_the_name_is_enough(model, name, fits):
 def test_on_another_model_nothing_is_measured(tmp_path):
     pinned = study(device_model="H200")
     with pytest.raises(LongcaError, match="device_model is H200, here is "):
-        measure_series(pinned, tmp_path, study_series(pinned), None, frozenset(), Console(quiet=True))
+        measure_series(pinned, tmp_path, study_series(pinned), NO_LIMIT, frozenset(), Console(quiet=True))
     assert not list(tmp_path.rglob("*.jsonl"))
 
 

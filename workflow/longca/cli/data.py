@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longca.cli.options import Seqlen
+from longca.cli.options import Seqlen, refuse_given
 from longca.data.histogram import PUBLISHED, Histogram
 from longca.data.layouts import LAYOUTS
 from longca.errors import LongcaError
@@ -26,7 +26,8 @@ def lengths(
         str, typer.Argument(help=f"{', '.join(PUBLISHED)}, or a name for the corpus to count.")
     ],
     study: Annotated[
-        Path | None, typer.Option(help="Study whose datasets section describes the corpus.")
+        Path | None,
+        typer.Option(help="Study whose datasets section describes the corpus; a published one needs none."),
     ] = None,
     layout: Annotated[str | None, typer.Option(help=f"Keys of its records: {', '.join(LAYOUTS)}.")] = None,
     files: Annotated[list[str] | None, typer.Option(help="Glob or folder of the corpus; repeatable.")] = None,
@@ -63,6 +64,7 @@ def lengths(
     if dataset in PUBLISHED:
         if described:
             raise LongcaError(f"{dataset} is a published dataset: give a corpus of your own another name")
+        refuse_given({"--workers": workers}, f"{dataset} is a published dataset, nothing is counted")
         histogram = published_histogram(dataset)
         notes = ["published shares; lengths evenly spread inside a bin, as they are drawn"]
     else:
@@ -77,14 +79,16 @@ def _count(
     dataset: str, study: Path | None, described: dict[str, Any], workers: int | None
 ) -> tuple[Histogram, list[str]]:
     """The histogram of the corpus that the study or the options describe, and notes on the count."""
-    from longca.data.corpus import parse_corpus, read_study_corpus
+    from longca.data.corpus import parse_corpus
     from longca.data.lengths import count_corpus
     from longca.data.workers import available_cores
 
     if study is not None and described:
         raise LongcaError(f"--study {study} describes the corpus: leave out {', '.join(described)}")
     if study is not None:
-        corpus = read_study_corpus(study, dataset)
+        from longca.study.corpora import read_corpus
+
+        corpus = read_corpus(study, dataset)
     elif described:
         corpus = parse_corpus(dataset, described, "command line")
     else:

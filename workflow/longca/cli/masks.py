@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longca.cli.options import Seqlen
+from longca.cli.options import Seqlen, refuse_given
 from longca.errors import LongcaError
 from longca.files import write_atomically
 
@@ -36,7 +36,9 @@ def mask(
     documents_file: Annotated[
         Path | None, typer.Option(help="Documents JSON that the drawn documents must agree with.")
     ] = None,
-    view: Annotated[str | None, typer.Option(help="Print this view of the mask instead, as JSON.")] = None,
+    view: Annotated[
+        str | None, typer.Option(help="Print this view of the mask instead, as JSON; also beside --draw.")
+    ] = None,
     draw: Draw = None,
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of printing.")] = None,
 ) -> None:
@@ -67,12 +69,12 @@ def mask(
     )
     if documents_file:
         check_documents_file(drawn, documents_file)
-    text = view_json(view, drawn.slices, seqlen) if view else mask_to_json(drawn)
+    text = mask_to_json(drawn) if view is None else view_json(view, drawn.slices, seqlen)
     if draw:
         _draw(drawn.slices, seqlen, pattern, drawn.area, drawn.parameters, draw)
     if output:
         write_atomically(output, text + "\n")
-    if not draw and not output:
+    if not output and (view is not None or not draw):
         print(text)
 
 
@@ -84,7 +86,7 @@ def blocks(
     kv_heads: Annotated[int, typer.Option(help="Key-value heads, each with a map of its own.")],
     seed: Seed = 42,
     sample: Sample = 0,
-    head: Annotated[int, typer.Option(help="Head that --draw shows.")] = 0,
+    head: Annotated[int | None, typer.Option(help="Head that --draw shows; 0 by default.")] = None,
     draw: Draw = None,
     output: Annotated[Path | None, typer.Option(help="Write the map to this .npz file.")] = None,
 ) -> None:
@@ -92,6 +94,9 @@ def blocks(
     from longca.masks.blocks import draw_block_map, save_block_map
     from longca.masks.slices import area
 
+    if not draw:
+        refuse_given({"--head": head}, "is the one that --draw shows; right: with --draw FILE")
+    head = head or 0
     drawn = draw_block_map(pattern, seqlen, block, density, kv_heads, seed=seed, sample=sample)
     if draw:
         if not 0 <= head < kv_heads:
@@ -127,11 +132,14 @@ def patterns() -> None:
 
 
 def _parse_settings(settings: list[str]) -> dict[str, int]:
-    parsed = {}
+    parsed: dict[str, int] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
+        name = name.strip()
+        if name in parsed:
+            raise LongcaError(f"--set {setting}: {name} is given twice")
         try:
-            parsed[name.strip()] = int(value)
+            parsed[name] = int(value)
         except ValueError:
             equals = ""
         if not equals:

@@ -5,9 +5,7 @@ from typing import Annotated
 
 import typer
 
-from longca.errors import LongcaError
-
-_OUT_OF_BUDGET = 75
+from longca.cli.time_budget import TimeBudget, spending
 
 
 def register(app: typer.Typer) -> None:
@@ -20,30 +18,19 @@ def repeat(
     study: Annotated[Path, typer.Option(help="Config file of a study that was measured.")],
     cells: Annotated[int, typer.Option(min=1, help="How many of its ok cells are measured again.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Which of them; a seed each for several runs.")] = 0,
-    time_budget: Annotated[
-        str | None, typer.Option(help="Stop cleanly within this time, as 8m; exit code 75.")
-    ] = None,
+    time_budget: TimeBudget = None,
 ) -> None:
     """Measure some cells of a study a second time: the report says how far two runs are apart."""
     from rich.console import Console
 
-    from longca.measure.budget import OutOfBudgetError
     from longca.measure.freezing import refuse_frozen
     from longca.measure.repeating import repeat_cells
     from longca.study.loading import read_study
-    from longca.study.units import parse_duration
 
     read = read_study(study)
     refuse_frozen(read, study)
-    try:
-        budget_s = parse_duration(time_budget) if time_budget else None
-    except ValueError as error:
-        raise LongcaError(f"--time-budget: {error}") from error
-    try:
-        repeat_cells(read, Path("results") / read.study, cells, seed, budget_s, Console(stderr=True))
-    except OutOfBudgetError:
-        typer.echo("longca: the time budget ended; what was measured is kept, run again to go on", err=True)
-        raise typer.Exit(_OUT_OF_BUDGET) from None
+    with spending(time_budget) as budget:
+        repeat_cells(read, Path("results") / read.study, cells, seed, budget, Console(stderr=True))
 
 
 def freeze(

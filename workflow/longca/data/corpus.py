@@ -1,12 +1,10 @@
-"""A corpus as a study's `datasets` section describes it."""
+"""A corpus as a study's `datasets` section, or a command's options, describe it."""
 
 import re
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from longca.data.histogram import PUBLISHED
@@ -105,16 +103,3 @@ def parse_corpus(name: str, entry: Any, place: str) -> Corpus:
         raise LongcaError(f"{where}: {message}") from None
     except ValueError as error:
         raise LongcaError(f"{place}: {error}") from None
-
-
-def read_study_corpus(study: Path, name: str) -> Corpus:
-    """The corpus `name` of the `datasets` section of a study; raises LongcaError naming file and key."""
-    try:
-        content = yaml.safe_load(study.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise LongcaError(f"{study}: cannot be read as YAML: {' '.join(str(error).split())}") from None
-    datasets = content.get("datasets") if isinstance(content, dict) else None
-    if not isinstance(datasets, dict) or name not in datasets:
-        described = map(str, datasets) if isinstance(datasets, dict) else ()
-        raise LongcaError(f"{study}: datasets: {unknown_name(name, {*described, *PUBLISHED}, 'dataset')}")
-    return parse_corpus(name, datasets[name], f"{study}: datasets.{name}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from longca.cases import Case
+from longca.errors import LongcaError
 from longca.measure.masks import case_mask
 from longca.measure.protocol import Request
 from longca.measure.worker_client import Worker, WorkerLostError
@@ -20,8 +21,23 @@ _START_TIMEOUT_S = 600.0
 def compile_cases(
     study: Study, results: Path, cases: Sequence[Case], processes: int, console: Console
 ) -> None:
-    """Prepare and call each cell of `cases`, both passes, in `processes` workers; a line each says what came."""
-    cells = list(dict.fromkeys(replace(case, pass_="forward") for case in cases))
+    """Prepare and call each cell of `cases`, both passes, in `processes` workers; a line each says what came.
+
+    Those of context parallel are left out, in a line of its own: what a rank compiles hangs on what its mechanism deals
+    to it. Raises LongcaError where there are no others.
+    """
+    alone = [case for case in cases if case.arrangement is None]
+    if not alone:
+        raise LongcaError(
+            f"study {study.study}: nothing to compile ahead: context parallel compiles on the ranks that measure it; "
+            "right: cases of dense or sparse"
+        )
+    if len(alone) < len(cases):
+        _say(
+            console,
+            "context parallel: not compiled ahead, its kernels compile on the ranks that measure them",
+        )
+    cells = list(dict.fromkeys(replace(case, pass_="forward") for case in alone))
     cells.sort(key=lambda cell: (cell.family, cell.kernel))
     for cell in cells:
         case_mask(study, results, cell)
@@ -31,7 +47,11 @@ def compile_cases(
     with ThreadPoolExecutor(len(shares)) as pool:
         for lines in pool.map(lambda share: _compile_share(study, results, share), shares):
             for line in lines:
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
+                _say(console, line)
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _compile_share(study: Study, results: Path, cells: Sequence[Case]) -> list[str]:

@@ -6,19 +6,21 @@ import subprocess
 
 
 def gpus() -> list[str]:
-    """Names and memory of the NVIDIA GPUs nvidia-smi lists; none where it is not there or fails."""
-    return _query("name,memory.total")
+    """Name and memory of each GPU that a process may use; of a slice its identity, which is all that is known."""
+    listed = dict(zip(_query("uuid"), _query("name,memory.total"), strict=False))
+    return [listed.get(one, one) for one in visible_gpus()]
 
 
 def has_gpu() -> bool:
-    """Whether at least one GPU is listed."""
-    return bool(gpus())
+    """Whether there is a GPU that a process may use."""
+    return bool(visible_gpus())
 
 
 def visible_gpus() -> list[str]:
     """Identities of the GPUs that a process may use, as CUDA_VISIBLE_DEVICES takes them and in its order.
 
     A number there is taken as nvidia-smi counts. A slice of a GPU (MIG) is known by the variable alone.
+    There are none where nvidia-smi is not there or fails.
     """
     listed = _query("uuid")
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from longca.cases import Case, study_series
+from longca.masks.mask.drawing import check_dataset
+from longca.masks.patterns import PATTERNS
 from longca.measure.device_lock import timing_lock
 from longca.measure.device_probe import has_gpu
 from longca.measure.masks import case_mask
@@ -26,21 +28,21 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, as typed. kernels empty: all; None: the shape of _SHAPES; device: auto, cpu or cuda."""
+    """What is asked, as typed. kernels empty: all; dataset and device None: auto; else None: the shape of _SHAPES."""
 
     kernels: list[str]
     pattern: str
     seqlen: str
-    dataset: str
+    dataset: str | None
     heads: str | None
     head_dim: int | None
     dtype: str | None
-    device: str
+    device: str | None
 
 
 def ask(question: Question) -> Table:
     """A table of the kernels' records for both passes. Raises LongcaError for a name, unit or shape that is not one."""
-    device = question.device
+    dataset, device = ("auto" if one is None else one for one in (question.dataset, question.device))
     if device == "auto":
         device = "cuda" if has_gpu() else "cpu"
     given = {name: getattr(question, name) for name in ("heads", "head_dim", "dtype")}
@@ -52,9 +54,10 @@ def ask(question: Question) -> Table:
         "kernels": question.kernels or "all",
         "patterns": [question.pattern],
         "seqlens": [question.seqlen],
-        "datasets": [question.dataset],
+        "datasets": [dataset],
     }
     study = check_study({"study": "question", "measure": {"device": device}, "dense": grid}, "command line")
+    check_dataset(PATTERNS[question.pattern], dataset)
     (asked,) = study.dense
     with tempfile.TemporaryDirectory() as folder, timing_lock(device):
         records = [record for kernel in asked.kernels for record in _records(study, Path(folder), kernel)]

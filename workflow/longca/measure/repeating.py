@@ -21,13 +21,12 @@ _ON_ONE_DEVICE = ("dense", "sparse")
 
 
 def repeat_cells(
-    study: Study, results: Path, number: int, seed: int, budget_s: float | None, console: Console
+    study: Study, results: Path, number: int, seed: int, budget: Budget, console: Console
 ) -> None:
     """Measure `number` cells that are ok again, drawn by `seed`, into repeats/<seed>.jsonl; a stopped run goes on.
 
     Raises LongcaError where nothing is ok yet, and OutOfBudgetError where the budget ends.
     """
-    budget = Budget.of(budget_s)
     ok = [record for one in study_series(study) for record in measured_records(results, one)]
     ok = [record for record in ok if record.status == "ok" and record.family in _ON_ONE_DEVICE]
     if not ok:

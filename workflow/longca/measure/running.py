@@ -13,17 +13,14 @@ import psutil
 from rich.console import Console
 
 from longca.cases import Series, grid_series, study_series
-from longca.errors import LongcaError
 from longca.measure.budget import Budget
 from longca.measure.controls import Controls
 from longca.measure.device_lock import timing_lock
 from longca.measure.device_probe import has_gpu
 from longca.measure.processes import run_folder
 from longca.measure.progress import series_progress
-from longca.measure.record import STATUSES
 from longca.measure.series import SeriesRunner
 from longca.measure.session import KernelSession
-from longca.names import unknown_name
 from longca.study.model import Study
 
 # So many next kernels' workers import their libraries while one measures on a GPU. Their processors are not what is
@@ -44,7 +41,7 @@ def measure_series(
     study: Study,
     results: Path,
     series: Sequence[Series],
-    budget_s: float | None,
+    budget: Budget,
     retry: frozenset[str],
     console: Console,
 ) -> None:
@@ -52,10 +49,6 @@ def measure_series(
 
     Raises LongcaError, and OutOfBudgetError where the budget ends.
     """
-    for status in retry:
-        if status not in STATUSES:
-            raise LongcaError(f"--retry: {unknown_name(status, STATUSES, 'status')}")
-    budget = Budget.of(budget_s)
     started = _process_start()
     whole = {one.name: one for one in study_series(study)}
     # From the first to the last kernel one GPU, this run's own: workers of the next kernels start on it, too.
