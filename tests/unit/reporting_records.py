@@ -64,7 +64,11 @@ def record(case: Case, **changes: Any) -> Record:
         "flags": [],
         "mask_digest": f"digest of {case.mask_file}",
         "fingerprint": f"fingerprint of {case.kernel}",
-        "environment": {"device": "a CPU, 2 threads", "torch": "2.13.0", "before": {"load_1m": 0.5}},
+        "environment": {
+            "device": "a CPU, 2 threads",
+            "torch": "2.13.0",
+            "state": {"before": {"load_1m": 0.5}},
+        },
         "measured_at": "2026-01-01T00:00:00Z",
     }
     if changes.get("status", "ok") != "ok":

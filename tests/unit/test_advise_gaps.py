@@ -321,3 +321,30 @@ def test_the_command_says_why_no_kernel_is_ok(tmp_path: Path, monkeypatch: pytes
     refused = CliRunner().invoke(app, [*words, "--gpus", "8"])
     assert isinstance(refused.exception, LongcaError)
     assert "Kernels for causal, 1024 tokens" in refused.output
+
+
+def test_gpus_of_a_host_are_asked_for_with_gpus_alone() -> None:
+    words = [
+        "advise",
+        "--pattern",
+        "causal",
+        "--seqlen",
+        "1k",
+        "--study",
+        "results/tiny",
+        "--gpus-per-node",
+        "4",
+    ]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, LongcaError)
+    assert str(done.exception) == "--gpus-per-node: is of several GPUs; right: with --gpus"
+
+
+def test_ceilings_are_of_a_study_with_a_dense_grid(tmp_path: Path) -> None:
+    study = tmp_path / "sparse.yaml"
+    study.write_text(
+        "study: tiny\nsparse: {kernels: [flex], patterns: [uniform_block], seqlens: [256], heads: [4-2],"
+        " blocks: {uniform_block: [64]}, densities: [0.5]}\n"
+    )
+    done = CliRunner().invoke(app, ["ceilings", "--study", str(study)])
+    assert isinstance(done.exception, LongcaError) and "has no dense grid" in str(done.exception)

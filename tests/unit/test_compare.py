@@ -67,7 +67,14 @@ def verdicts(cells: list[Cell]) -> dict[tuple[str, str, str], str]:
 
 def test_cells_are_paired_whatever_the_device_and_versions_are() -> None:
     a = side("a")
-    b = side("b", lambda case: {"environment": {"device": "another", "torch": "3.0"}, "fingerprint": "newer"})
+    # What is each record's own, its state and its control, is no difference between the sides.
+    newer = {
+        "device": "another",
+        "torch": "3.0",
+        "control": "of another day",
+        "state": {"after": {"load_1m": 9}},
+    }
+    b = side("b", lambda case: {"environment": newer, "fingerprint": "newer"})
     cells = paired(a, b)
     assert len(cells) == 8
     assert {cell.interval.ratio for cell in cells if cell.interval} == {1.0}

@@ -223,9 +223,13 @@ def test_the_long_form_has_every_column_and_csv_equals_parquet() -> None:
     write_table(study, "dense")
     table = pq.read_table(table_file(study, "dense", "parquet"))
     assert table.num_rows == 16
-    assert {"latency_ms_p20", "relative_error_dq", "samples_ms", "environment_before_load_1m", "pass"} <= set(
-        table.column_names
-    )
+    assert {
+        "latency_ms_p20",
+        "relative_error_dq",
+        "samples_ms",
+        "environment_state_before_load_1m",
+        "pass",
+    } <= set(table.column_names)
     assert "block" not in table.column_names
     with table_file(study, "dense", "csv").open(newline="") as lines:
         read = list(csv.DictReader(lines))

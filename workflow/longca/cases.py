@@ -99,7 +99,7 @@ class Series:
 
 
 def study_series(study: Study) -> list[Series]:
-    """Every series of a study that this version can measure, in the order of its config, with all its cases."""
+    """Every series of a study, in the order of its config, with all its cases."""
     whole: dict[Path, Series] = {}
     for part in (part for grid in grid_series(study) for part in grid):
         earlier = whole.get(part.name)

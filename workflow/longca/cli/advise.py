@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from longca.cli.options import Seqlen
+from longca.cli.options import Seqlen, refuse_given
 from longca.errors import LongcaError
 
 
@@ -25,7 +25,9 @@ def advise(
     gpus: Annotated[
         int | None, typer.Option(min=2, help="Rank mechanisms over so many GPUs as well.")
     ] = None,
-    gpus_per_node: Annotated[int, typer.Option(min=1, help="GPUs of one host.")] = 8,
+    gpus_per_node: Annotated[
+        int | None, typer.Option(min=1, help="With --gpus: GPUs of one host; 8 by default.")
+    ] = None,
 ) -> None:
     """Rank the kernels, and over several GPUs the mechanisms, for a mask, length and heads."""
     from longca.names import unknown_name
@@ -41,10 +43,12 @@ def advise(
     from longca.study.masks import study_masks
     from longca.units import parse_heads
 
+    if gpus is None:
+        refuse_given({"--gpus-per-node": gpus_per_node}, "is of several GPUs; right: with --gpus")
     if pass_ not in PASSES:
         raise LongcaError(f"--pass: {unknown_name(pass_, PASSES, 'pass')}")
     try:
-        question = Question(pattern, seqlen, parse_heads(heads), pass_, gpus, gpus_per_node)
+        question = Question(pattern, seqlen, parse_heads(heads), pass_, gpus, gpus_per_node or 8)
     except ValueError as error:
         raise LongcaError(f"--heads: {error}") from None
     side = read_side(study)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from longca.errors import LongcaError
+
 
 def register(app: typer.Typer) -> None:
     """Add this stage's commands to the application."""
@@ -22,6 +24,10 @@ def ceilings(
 
     read = read_study(study)
     dtypes = dict.fromkeys(grid.dtype for grid in read.dense)
+    if not dtypes:
+        raise LongcaError(
+            f"{study}: has no dense grid, and the roofline is of dense kernels; right: a study that has"
+        )
     for dtype in dtypes:
         measured = measure_ceilings(read.measure.device, dtype)
         file = keep_ceilings(results_of(read), measured)

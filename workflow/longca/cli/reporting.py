@@ -14,7 +14,10 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def tables(
         name: Annotated[
-            str, typer.Argument(help="A table of the study: dense, sparse, support or verification.")
+            str,
+            typer.Argument(
+                help="A table of the study: dense, sparse, context_parallel, support, verification ..."
+            ),
         ],
         study: StudyFile,
         partial: Annotated[

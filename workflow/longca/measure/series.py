@@ -1,11 +1,8 @@
 """Measuring a series: its journal, case by case, then its records file in one rename."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +11,7 @@ from longca.files import write_atomically
 from longca.masks.blocks import BlockMap
 from longca.masks.mask import Mask
 from longca.measure.budget import Budget, OutOfBudgetError
+from longca.measure.job import Job
 from longca.measure.journal import Journal, case_key, thaw_journal
 from longca.measure.lock import JournalLock
 from longca.measure.masks import case_mask
@@ -22,34 +20,6 @@ from longca.measure.record import Record
 from longca.measure.skipping import refuse_unskipped
 from longca.study.model import Protocol as MeasuringProtocol
 from longca.study.model import Study
-
-
-@dataclass
-class Job:
-    """How a run of `longca measure` on one series spent its time: a line of jobs/<series>.jsonl.
-
-    importing_s: waiting for workers to start; preparing_s: preparing and compiling, and cases that failed; verifying_s:
-    the oracle and what is compared with it; measuring_s: warming up, timing, weighing memory; control_s: measuring the
-    run's control.
-    """
-
-    series: str
-    started_at: str
-    wall_s: float = 0.0
-    to_first_measurement_s: float | None = None
-    importing_s: float = 0.0
-    preparing_s: float = 0.0
-    verifying_s: float = 0.0
-    measuring_s: float = 0.0
-    control_s: float = 0.0
-    measured_cases: int = 0
-    kept_cases: int = 0
-
-    def to_line(self) -> str:
-        """JSON, seconds to a millisecond."""
-        columns = asdict(self).items()
-        return json.dumps({name: round(x, 3) if isinstance(x, float) else x for name, x in columns})
-
 
 Progress = Callable[[int, Record, bool], None]
 """Called after each case with its number from 1, its record, and whether it was kept from the journal."""
@@ -93,7 +63,7 @@ class SeriesRunner:
         )
         self.journal_file = results / "journals" / series.name.with_suffix(".jsonl")
         self.records_file = results / "records" / series.name.with_suffix(".jsonl")
-        self.job = Job(str(series.name), datetime.now(UTC).isoformat(timespec="seconds"))
+        self.job = Job.begin(str(series.name))
         # Both passes have one mask, and a long one takes a while to draw.
         self._mask: tuple[Path, Mask | BlockMap] | None = None
 

@@ -3,33 +3,14 @@
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from longca.errors import LongcaError
+from longca.measure.job import Job
 from longca.reporting.names import results_of
 from longca.study.model import Study
-
-_Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_Count = Annotated[int, Field(ge=0)]
-
-
-class Job(BaseModel):
-    """One run of `longca measure` on a series: see measure.series.Job."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    series: str
-    started_at: str
-    wall_s: _Seconds
-    to_first_measurement_s: _Seconds | None
-    importing_s: _Seconds = 0.0
-    preparing_s: _Seconds = 0.0
-    verifying_s: _Seconds = 0.0
-    measuring_s: _Seconds
-    control_s: _Seconds = 0.0
-    measured_cases: _Count
-    kept_cases: _Count
 
 
 class Accounts(NamedTuple):

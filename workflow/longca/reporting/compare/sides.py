@@ -9,6 +9,7 @@ from typing import Any
 
 from longca.cases import Case
 from longca.errors import LongcaError
+from longca.measure.environments import OWN
 from longca.measure.record import Record, read_records
 from longca.reporting.archive.reading import open_archive
 from longca.reporting.long import flatten
@@ -16,8 +17,6 @@ from longca.reporting.names import results_of
 from longca.reporting.words import plain
 from longca.study.loading import read_study
 
-# What of an environment is another at every case: no difference between two sides.
-_STATES = ("state", "before", "after")
 _MANY = 4
 _MEASURED = re.compile(r"results/[^/]+/(records|environments)/")
 
@@ -30,11 +29,14 @@ class Side:
     records: dict[Case, Record]
 
     def environment(self) -> dict[str, str]:
-        """What the records say of devices and versions, a text a key; several values after each other."""
+        """What the records say of devices and versions, a text a key; several values after each other.
+
+        Without what is each record's own: no difference between two sides.
+        """
         values: dict[str, dict[str, None]] = {}
         for record in self.records.values():
             told: dict[str, Any] = {}
-            flatten("", {k: v for k, v in record.environment.items() if k not in _STATES}, told)
+            flatten("", {k: v for k, v in record.environment.items() if k not in OWN}, told)
             for name, value in told.items():
                 values.setdefault(name.removeprefix("_"), {})[plain(str(value), 80)] = None
         return {name: _said(list(found)) for name, found in values.items()}
