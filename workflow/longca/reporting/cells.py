@@ -37,6 +37,11 @@ class Place(NamedTuple):
         """Query heads and key-value heads, as in paths."""
         return f"{self.q_heads}-{self.kv_heads}"
 
+    @property
+    def subject(self) -> str:
+        """What a sentence is about: it runs over lengths, or for a block-sparse pattern over densities."""
+        return self.pattern if self.block is None else f"{self.pattern} {self.block}, {self.seqlen} tokens"
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -96,6 +101,10 @@ class Cell:
         area = sum(row["area"] for row in self.rows)
         flops = attention_flops(area, place.q_heads, place.head_dim, place.pass_) / place.ranks
         return flops / milliseconds / 1e9
+
+    def is_ahead_of(self, other: "Cell") -> bool:
+        """Whether it is faster beyond the spread: p20 to p80 do not meet. A slow call is a low throughput."""
+        return (self.throughput("p80") or 0.0) > (other.throughput("p20") or 0.0)
 
     def latency(self, quantile: str) -> float | None:
         """Milliseconds at a quantile, summed over the samples; None unless ok."""

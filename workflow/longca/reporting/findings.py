@@ -32,9 +32,7 @@ class _Lead:
     @property
     def apart(self) -> bool:
         """Whether the p20 to p80 ranges of the two do not overlap."""
-        if self.second is None:
-            return True
-        return (self.first.throughput("p80") or 0.0) > (self.second.throughput("p20") or 0.0)
+        return self.second is None or self.first.is_ahead_of(self.second)
 
     @property
     def said(self) -> tuple[str, bool, bool]:
@@ -48,7 +46,7 @@ def fastest(cells: Sequence[Cell]) -> list[Finding]:
     for place, group in by_setting(cells):
         subjects: dict[str, list[Cell]] = {}
         for cell in group:
-            subjects.setdefault(_subject(cell.place), []).append(cell)
+            subjects.setdefault(cell.place.subject, []).append(cell)
         sentences = tuple((subject, _sentence(about)) for subject, about in subjects.items())
         findings.append(Finding(f"Fastest {place.pass_}, {setting(place, cells)}", sentences))
     return findings
@@ -109,11 +107,6 @@ def _flags(leads: list[_Lead]) -> str:
     cells = [cell for lead in leads for cell in (lead.first, lead.second) if cell]
     flags = dict.fromkeys(flag for cell in cells for flag in cell.flags)
     return f"; flagged {', '.join(map(words, flags))}" if flags else ""
-
-
-def _subject(place: Place) -> str:
-    """What one sentence is about: it runs over lengths, or for a block-sparse pattern over densities."""
-    return place.pattern if place.block is None else f"{place.pattern} {place.block}, {place.seqlen} tokens"
 
 
 def _stretch(places: list[Place], whole: int) -> str:

@@ -19,7 +19,7 @@ def flips(cells: Sequence[Cell]) -> list[Finding]:
         subjects: dict[str, dict[Place, dict[str, Cell]]] = {}
         for cell in group:
             if cell.ok:
-                rows = subjects.setdefault(_subject(cell.place), {})
+                rows = subjects.setdefault(cell.place.subject, {})
                 rows.setdefault(cell.place, {})[cell.kernel] = cell
         sentences = tuple((subject, said) for subject, rows in subjects.items() for said in _flips_of(rows))
         findings.append(
@@ -37,8 +37,8 @@ def _flips_of(rows: dict[Place, dict[str, Cell]]) -> list[str]:
         if (old := _leader(before)) != (new := _leader(after))
         and new in before
         and old in after
-        and _ahead(before[old], before[new])
-        and _ahead(after[new], after[old])
+        and before[old].is_ahead_of(before[new])
+        and after[new].is_ahead_of(after[old])
     ]
 
 
@@ -46,16 +46,8 @@ def _leader(row: dict[str, Cell]) -> str:
     return max(row, key=lambda kernel: row[kernel].throughput() or 0.0)
 
 
-def _ahead(one: Cell, other: Cell) -> bool:
-    return (one.throughput("p80") or 0.0) > (other.throughput("p20") or 0.0)
-
-
 def _beside(one: Cell, other: Cell) -> str:
     return f"{digits(one.throughput() or 0.0)} beside {digits(other.throughput() or 0.0)}"
-
-
-def _subject(place: Place) -> str:
-    return place.pattern if place.block is None else f"{place.pattern} {place.block}, {place.seqlen} tokens"
 
 
 def _position(place: Place) -> tuple[int, float]:

@@ -52,6 +52,6 @@ def _clause(ranks: int, cells: Iterable[Cell], alone: Mapping[str, float | None]
     if len(ranked) == 1:
         return f"{said}, the only one with a number"
     second = ranked[1]
-    if (first.throughput("p80") or 0.0) <= (second.throughput("p20") or 0.0):
+    if not first.is_ahead_of(second):
         return f"{said}, level with {second.kernel} within the spread of the samples"
     return f"{said}, {rate / (second.throughput() or rate):.2f} times as fast as {second.kernel}"

@@ -31,15 +31,12 @@ class _Pair:
 
     @property
     def ratio(self) -> float:
-        return _rate(self.faster, "p50") / _rate(self.slower, "p50")
+        return (self.faster.throughput() or 0.0) / (self.slower.throughput() or 0.0)
 
     @property
     def lead(self) -> int:
         """1 where the first is faster beyond the spread, -1 where the second is, 0 where their ranges meet."""
-        # A slow call is a low throughput: p80 of latency is the lower end.
-        ahead = _rate(self.faster, "p80") > _rate(self.slower, "p20")
-        behind = _rate(self.slower, "p80") > _rate(self.faster, "p20")
-        return ahead - behind
+        return self.faster.is_ahead_of(self.slower) - self.slower.is_ahead_of(self.faster)
 
 
 def paper_order(cells: Sequence[Cell]) -> list[Finding]:
@@ -146,7 +143,3 @@ def _flags(pairs: Iterable[_Pair]) -> str:
 def _span(values: Sequence[float]) -> str:
     low, high = (f"{value:.2f}" for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
-
-
-def _rate(cell: Cell, quantile: str) -> float:
-    return cell.throughput(quantile) or 0.0
