@@ -3,6 +3,7 @@
 from longca.kernels.fingerprint import source_fingerprint
 from longca.measure.device_probe import visible_gpus
 from longca.measure.processes import serve_jobs
+from longca.measure.protocol import PROTOCOL_VERSION
 
 ON_GPUS = study.measure.device != "cpu"
 
@@ -23,9 +24,9 @@ def measured_cases(series):
 
 
 def protocol():
-    """What of the config decides how a case is measured."""
+    """What decides how a case is measured: of the config, and the version of what its numbers mean."""
     decisive = ("device", "device_model", "warmups", "repetitions", "sampling_time", "threads")
-    return {name: getattr(study.measure, name) for name in decisive}
+    return {name: getattr(study.measure, name) for name in decisive} | {"version": PROTOCOL_VERSION}
 
 
 def gpus_of_a_node(count):

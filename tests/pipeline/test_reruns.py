@@ -60,6 +60,11 @@ def test_a_newer_library_reruns_the_kernels_that_are_made_of_it(workspace: Works
     assert NOTHING in workspace.succeed("dense", "-n").output
 
 
+def test_another_meaning_of_the_numbers_reruns_all_of_them(workspace: Workspace) -> None:
+    workspace.edit("workflow/longca/measure/protocol.py", "PROTOCOL_VERSION = ", "PROTOCOL_VERSION = 7")
+    assert workspace.succeed("dense", "-n").jobs == {"measure_dense": 4, "dense": 1}
+
+
 def test_a_config_key_reruns_what_reads_it(workspace: Workspace) -> None:
     workspace.write_study({**TINY, "measure": {**TINY["measure"], "repetitions": 4}})
     assert workspace.succeed("dense", "-n").jobs == {"measure_dense": 4, "dense": 1}

@@ -12,6 +12,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from longca.errors import LongcaError
+
 # What importlib may be given: a dotted name in full.
 _MODULE = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)+")
 
@@ -49,11 +51,17 @@ def _read(module: str) -> tuple[str, list[str]] | None:
 
 
 def _tree(module: str) -> ast.Module | None:
-    """The syntax tree of a module without docstrings, or None where it has no source."""
+    """The syntax tree of a module without docstrings, or None where it has no source.
+
+    Raises LongcaError for one that is no Python.
+    """
     spec = _find(module)
     if spec is None or not spec.endswith(".py"):
         return None
-    tree = ast.parse(Path(spec).read_bytes())
+    try:
+        tree = ast.parse(Path(spec).read_bytes(), spec)
+    except SyntaxError as error:
+        raise LongcaError(f"{spec}:{error.lineno}: {error.msg}; right: Python") from error
     for node in ast.walk(tree):
         if isinstance(
             node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

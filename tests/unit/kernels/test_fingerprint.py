@@ -7,6 +7,7 @@ import pytest
 
 from longca import closure
 from longca.closure import closure_digest
+from longca.errors import LongcaError
 from longca.kernels import fingerprint
 from longca.kernels.fingerprint import measured_fingerprint, pinned_version, source_fingerprint
 
@@ -145,3 +146,10 @@ def test_pins_are_read_from_the_environment_sets(tmp_path, monkeypatch):
     source_fingerprint.cache_clear()
     assert source_fingerprint("dense", "naive") != before
     source_fingerprint.cache_clear()
+
+
+@pytest.mark.parametrize("file", ["kernel.py", "views/other.py"])
+def test_a_file_that_is_no_python_is_named(package, file):
+    (package / file).write_text("VALUE = 1\ndef broken(:\n")
+    with pytest.raises(LongcaError, match=f"{package / file}:2: invalid syntax; right: Python"):
+        digest()

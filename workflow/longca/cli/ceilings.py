@@ -19,10 +19,12 @@ def ceilings(
     """Measure a large matrix product and a copy on the study's device: the ceilings of its roofline."""
     from longca.measure.ceiling_timing import measure_ceilings
     from longca.measure.ceilings import keep_ceilings
+    from longca.measure.freezing import refuse_frozen
     from longca.reporting.names import results_of
     from longca.study.loading import read_study
 
     read = read_study(study)
+    refuse_frozen(read, study)
     dtypes = dict.fromkeys(grid.dtype for grid in read.dense)
     if not dtypes:
         raise LongcaError(

@@ -45,6 +45,7 @@ def mask(
     """Draw the mask of a static pattern and print its file: slices, and what they were drawn from."""
     from longca.data.histogram import read_histogram
     from longca.data.packing import AUTO
+    from longca.masks.checking import check_mask
     from longca.masks.mask import draw_mask, mask_to_json
     from longca.masks.mask.documents_file import check_documents_file
     from longca.masks.views.registry import view_json
@@ -67,6 +68,7 @@ def mask(
         parameters=_parse_settings(settings or []),
         documents=None if documents is None else _parse_documents(documents),
     )
+    check_mask(drawn)
     if documents_file:
         check_documents_file(drawn, documents_file)
     text = mask_to_json(drawn) if view is None else view_json(view, drawn.slices, seqlen)

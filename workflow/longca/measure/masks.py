@@ -8,6 +8,7 @@ from longca.cases import Case
 from longca.errors import LongcaError
 from longca.files import write_atomically
 from longca.masks.blocks import BlockMap, draw_block_map, load_block_map, save_block_map
+from longca.masks.checking import check_mask
 from longca.masks.mask import Mask, mask_to_json, read_mask
 from longca.study.masks import study_masks
 from longca.study.model import Study
@@ -45,7 +46,7 @@ def _check_drawn(path: Path, found: Mask | BlockMap, right: dict[str, Any]) -> N
 
 
 def _draw(study: Study, results: Path, case: Case) -> Mask:
-    return study_masks(study, results).draw(case.pattern, case.seqlen, case.dataset, case.sample)
+    return check_mask(study_masks(study, results).draw(case.pattern, case.seqlen, case.dataset, case.sample))
 
 
 # Both passes of a cell ask for the same map, and a long one takes a while to draw.
