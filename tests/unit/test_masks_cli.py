@@ -172,6 +172,11 @@ def test_mask_refuses_in_one_line(words, message, refusal):
     assert message in refusal("mask", *words)
 
 
+def test_what_no_machine_holds_is_refused_in_one_line(refusal):
+    words = ["--seqlen", "100M", "--block", 1, "--density", 0.5, "--kv-heads", 8]
+    assert "not enough memory: Unable to allocate" in refusal("blocks", "uniform_block", *words)
+
+
 @pytest.mark.parametrize(("suffix", "start"), [("svg", b"<svg "), ("png", b"\x89PNG"), ("pdf", b"%PDF-")])
 def test_picture_is_of_the_kind_its_name_says(suffix, start, tmp_path, longca):
     picture = tmp_path / f"a picture.{suffix}"

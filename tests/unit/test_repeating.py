@@ -61,7 +61,7 @@ def test_ok_cells_drawn_by_a_seed_are_measured_again_once(results):
 
 def test_nothing_ok_is_a_mistake(results):
     with pytest.raises(
-        LongcaError, match="study tiny has no case that is ok; right: measure it, then repeat"
+        LongcaError, match="study tiny has no case of a dense or sparse kernel that is ok; right: measure one"
     ):
         repeat_cells(study(), results, 3, 0, NO_LIMIT, QUIET)
 

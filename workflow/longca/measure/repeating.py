@@ -30,7 +30,7 @@ def repeat_cells(
     ok = [record for one in study_series(study) for record in measured_records(results, one)]
     ok = [record for record in ok if record.status == "ok" and record.family in _ON_ONE_DEVICE]
     if not ok:
-        raise LongcaError(f"study {study.study} has no case that is ok; right: measure it, then repeat")
+        raise LongcaError(f"study {study.study} has no case of a dense or sparse kernel that is ok; right: measure one, then repeat")
     drawn = random.Random(seed).sample(ok, min(number, len(ok)))
     drawn.sort(key=lambda record: (record.family, record.kernel))
     journal = Journal(results / "repeats" / f"{seed}.jsonl")
