@@ -24,7 +24,9 @@ def test_controls_and_cells_measured_again_are_seen_once_they_are_others(workspa
 
     # As one that was measured on another day: half as fast, so that the first is off their median.
     latency = {name: 2 * value for name, value in control["latency_ms"].items()}
-    slower = {**control, "control": "another", "latency_ms": latency}
+    samples = [2 * sample for sample in control["samples_ms"]]
+    slower = {**control, "control": "another", "latency_ms": latency, "samples_ms": samples}
+    slower["tflops"] /= 2
     with controls.open("a") as lines:
         lines.write(json.dumps(slower) + "\n")
     assert workspace.succeed("archive").jobs == REPORTED

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from longca.cases import Case, study_series
+from longca.measure.derived import quantiles, throughput_tflops
 from longca.measure.record import Record
 from longca.reporting.names import results_of
 from longca.study.loading import check_study
@@ -44,18 +45,22 @@ def sparse_study(**sparse: Any) -> Study:
 def record(case: Case, **changes: Any) -> Record:
     """An ok record of a case: 1 ms, a quarter of the cells kept, each column as `changes` has it.
 
-    `milliseconds` sets the quantiles of latency; a `status` other than ok takes the numbers away.
+    `milliseconds` sets the quantiles of latency; a `status` other than ok takes the numbers away. What follows from
+    other columns follows: latency from samples, density from area or area from density, throughput from both.
     """
     milliseconds = changes.pop("milliseconds", 1.0)
+    samples = changes.get("samples_ms") or [milliseconds * share for share in (0.9, 0.9, 1.0, 1.1, 1.1)]
+    p20, p50, p80 = quantiles(samples)
+    area = changes.get("area", changes.get("density", 0.25) * case.seqlen**2)
     columns = case.columns() | {
         "dataset_resolved": "pile",
         "status": "ok",
         "reason": None,
-        "latency_ms": {"p20": 0.9 * milliseconds, "p50": milliseconds, "p80": 1.1 * milliseconds},
-        "samples_ms": [0.9 * milliseconds, milliseconds, 1.1 * milliseconds],
-        "tflops": 0.5,
-        "area": case.seqlen**2 / 4,
-        "density": 0.25,
+        "latency_ms": {"p20": p20, "p50": p50, "p80": p80},
+        "samples_ms": samples,
+        "tflops": throughput_tflops(case, area, p50),
+        "area": area,
+        "density": area / case.seqlen**2,
         "peak_memory_bytes": 2**20,
         "prepare_ms": 2.0,
         "compile_ms": 0.0,
@@ -83,6 +88,15 @@ def record(case: Case, **changes: Any) -> Record:
         )
         columns |= {name: None for name in nothing} | {"reason": "its reason"}
     return Record.model_validate(columns | changes)
+
+
+def faster(columns: dict[str, Any], times: float) -> dict[str, Any]:
+    """Columns of a record as if it had been measured so many times as fast."""
+    return columns | {
+        "latency_ms": {name: value / times for name, value in columns["latency_ms"].items()},
+        "samples_ms": [sample / times for sample in columns["samples_ms"]],
+        "tflops": columns["tflops"] * times,
+    }
 
 
 def write_records(study: Study, change: Change = lambda case: {}) -> None:

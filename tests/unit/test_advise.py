@@ -142,7 +142,7 @@ def test_mechanisms_of_gpus_nobody_measured_are_modelled_and_marked() -> None:
 
 def test_nothing_is_modelled_of_a_device_that_no_cluster_has() -> None:
     with pytest.raises(LongcaError, match="a CPU, 2 threads is the GPU of no cluster that is known"):
-        mechanism_answers(Question("causal", 512, HEADS, "both", gpus=8), rows(), "results/tiny")
+        mechanism_answers(Question("causal", 2048, HEADS, "both", gpus=8), rows(), "results/tiny")
 
 
 def test_the_command_reads_a_folder_of_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

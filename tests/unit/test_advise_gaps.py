@@ -271,8 +271,8 @@ def test_what_is_modelled_is_of_the_studys_own_masks(
             found.append(long_row(CaseRecord(case, Path("x.jsonl"), record(case, **changed))))
     masks = study_masks(one, results_of(one))
     told = list(answers(asked(pattern, gpus=4, seqlen=2**17, pass_="forward"), found, "x", masks.draw))
-    # Of documents as kernels were measured on beside it, else as mechanisms were.
-    dataset = "prolong512k_long" if pattern == "full_document" and not dense else "auto"
+    # Of documents as mechanisms were measured on, whatever kernels beside them were.
+    dataset = "prolong512k_long" if pattern == "full_document" else "auto"
     area = masks.draw(pattern, 2**17, dataset).area
     assert modelled_ms(told) == pytest.approx(true_ms(area, 2**17, 4, ("forward",), 1.03), rel=1e-3)
     # Its records alone do not say how its masks are drawn; that defaults draw others is seen.

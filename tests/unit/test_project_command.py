@@ -17,8 +17,9 @@ from longca.parallel.cost_model import KernelCost, Workload, predict
 from longca.reporting.collect import collect
 from longca.reporting.long import long_row
 from longca.reporting.scale.areas import Areas
+from longca.reporting.scale.ground import fitted
 from longca.reporting.scale.projection import Question, project
-from longca.reporting.scale.tables import fitted
+from longca.reporting.words import digits
 from longca.study.loading import read_study
 from longca.study.masks import study_masks
 from longca.study.model import Study
@@ -115,7 +116,7 @@ def test_each_pass_stands_on_its_own_best_topology(measured: Study, pattern: str
                 continue
             windows = f"x{one.topology.windows}" if one.topology.windows > 1 else ""
             shape = f"{one.topology.ulysses}x{one.topology.ring}{windows}"
-            assert cells == [shape, f"{one.tflops:.0f}", f"{one.cost.efficiency:.2f}"]
+            assert cells == [shape, digits(one.tflops), f"{one.cost.efficiency:.2f}"]
     assert [name for name in headers if "U x R" in name] == ["Forward on U x R", "Backward on U x R"]
 
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from reporting_records import by_kernel, dense_study, record, record_file, write_records
+from reporting_records import by_kernel, dense_study, faster, record, record_file, write_records
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -69,8 +69,8 @@ def test_a_finished_series_is_shown_case_by_case() -> None:
         "reason",
     ]
     assert [" ".join(row.split()) for row in rows] == [
-        "512 forward 0.500 1.00 (0.900 to 1.10) 1.0 ok: naive, own path (flagged noisy)",
-        "512 backward 0.500 1.00 (0.900 to 1.10) 1.0 ok: naive, own path (flagged noisy)",
+        "512 forward 0.0671 1.00 (0.900 to 1.10) 1.0 ok: naive, own path (flagged noisy)",
+        "512 backward 0.168 1.00 (0.900 to 1.10) 1.0 ok: naive, own path (flagged noisy)",
         "1024 forward out of memory: 64 GiB asked",
         "1024 backward out of memory: 64 GiB asked",
     ]
@@ -89,11 +89,11 @@ def test_a_running_series_is_shown_from_its_journal_and_a_finished_one_from_its_
 def test_of_a_journal_the_last_line_of_a_case_counts_and_a_torn_one_does_not() -> None:
     file = journal(2)
     first, second = file.read_text().splitlines()
-    newer = json.loads(first) | {"key": "newer", "tflops": 7.0}
+    newer = faster(json.loads(first), 7.0 / 0.067108864) | {"key": "newer"}
     file.write_text(f"{first}\n{second}\n{json.dumps(newer)}\n{second[:50]}")
     before = file.read_bytes()
     section = series_section(file)
-    assert [row[2] for row in section.rows] == ["7.00", "0.500"]
+    assert [row[2] for row in section.rows] == ["7.00", "0.168"]
     assert section.note.startswith("The last line is torn")
     assert file.read_bytes() == before
 

@@ -59,10 +59,10 @@ def test_plan_takes_measured_latencies_in_place_of_assumed_rates(
     record = {
         "kernel": "sdpa", "family": "dense", "dataset": "auto", "dataset_resolved": None, "pattern": "full",
         "seqlen": 64, "sample": 0, "q_heads": 2, "kv_heads": 1, "head_dim": 16, "dtype": "float32", "pass": "forward",
-        "status": "ok", "latency_ms": {"p20": 1.0, "p50": 3.6e6, "p80": 4e6}, "samples_ms": [3.6e6], "tflops": 1e-9,
-        "area": 4096, "density": 1.0, "peak_memory_bytes": 0, "prepare_ms": 0.0, "compile_ms": 0.0,
-        "relative_error": {"out": 1e-7, "dq": 1e-7, "dk": 1e-7, "dv": 1e-7}, "mask_digest": "m", "fingerprint": "f",
-        "environment": {}, "measured_at": "2026-01-01T00:00:00+00:00",
+        "status": "ok", "latency_ms": {"p20": 3.6e6, "p50": 3.6e6, "p80": 3.6e6}, "samples_ms": [3.6e6],
+        "tflops": 1.45636e-10, "area": 4096, "density": 1.0, "peak_memory_bytes": 0, "prepare_ms": 0.0,
+        "compile_ms": 0.0, "relative_error": {"out": 1e-7, "dq": 1e-7, "dk": 1e-7, "dv": 1e-7}, "mask_digest": "m",
+        "fingerprint": "f", "environment": {}, "measured_at": "2026-01-01T00:00:00+00:00",
     }  # fmt: skip
     records = Path("results/tiny/records/dense/auto/sdpa/full/2-1.jsonl")
     records.parent.mkdir(parents=True)

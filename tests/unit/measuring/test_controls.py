@@ -76,9 +76,11 @@ def test_a_control_further_than_three_percent_from_the_median_is_a_doubt(tmp_pat
     line = json.loads(controls_file(tmp_path).read_text())
 
     def control(name, factor):
-        latency = {key: factor * value for key, value in line["latency_ms"].items()}
         columns = {key: value for key, value in line.items() if key not in ("control", "card")}
-        return type(first)(name, "card", parse_record(json.dumps(columns | {"latency_ms": latency}), "test"))
+        columns |= {"latency_ms": {key: factor * value for key, value in line["latency_ms"].items()}}
+        columns |= {"samples_ms": [factor * sample for sample in line["samples_ms"]]}
+        columns |= {"tflops": line["tflops"] / factor}
+        return type(first)(name, "card", parse_record(json.dumps(columns), "test"))
 
     controls = [control("a", 1.0), control("b", 1.029), control("c", 0.96), control("d", 1.0)]
     assert list(references(controls).values()) == [pytest.approx(line["latency_ms"]["p50"])]

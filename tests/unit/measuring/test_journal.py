@@ -30,7 +30,7 @@ RECORD = Record.model_validate(
         "status": "unsupported",
         "reason": "two\nlines",
         "area": 2080,
-        "density": 0.5,
+        "density": 2080 / 64**2,
         "mask_digest": "d",
         "fingerprint": "f",
         "environment": {"device": "cpu"},
@@ -45,7 +45,7 @@ def test_lines_are_read_back(tmp_path):
     journal.append("a", RECORD)
     journal.append("b", RECORD)
     again = Journal(path)
-    assert again.get("a") == again.get("b") == RECORD and again.get("c") is None
+    assert again.keys() == {"a": RECORD, "b": RECORD}
     assert len(path.read_text().splitlines()) == 2
 
 
@@ -59,18 +59,53 @@ def test_a_torn_last_line_is_cut_off_and_nothing_else(tmp_path, kept_bytes):
     line = path.read_bytes()[len(whole) :]
     path.write_bytes(whole + line[:kept_bytes])
     again = Journal(path)
-    assert again.get("a") == RECORD and again.get("b") is None
+    assert again.keys() == {"a": RECORD}
     again.append("b", RECORD)
-    assert Journal(path).get("b") == RECORD
+    assert Journal(path).keys() == {"a": RECORD, "b": RECORD}
 
 
-@pytest.mark.parametrize("bad", ["{", "[]", '{"key": "a"}', '{"key": "a", "status": "ok"}'])
+@pytest.mark.parametrize(
+    "bad", ["{", "[]", '{"key": "a"}', '{"key": "a", "status": "ok"}', '{"key": 1}', '{"key": ["a"]}']
+)
 def test_a_bad_line_in_the_middle_is_named(tmp_path, bad):
     path = tmp_path / "4-2.jsonl"
     Journal(path).append("a", RECORD)
     path.write_text(path.read_text() + bad + "\n" + path.read_text())
     with pytest.raises(LongcaError, match=r"4-2\.jsonl:2: "):
         Journal(path)
+
+
+SAMPLING = {"warmups": 1, "repetitions": 3}
+
+
+@pytest.mark.parametrize(
+    ("column", "other"),
+    [
+        ("kernel", "sdpa"),
+        ("q_heads", 8),
+        ("pass", "backward"),
+        ("mask_digest", "e"),
+        ("fingerprint", "g"),
+        ("environment", {"device": "gpu"}),
+    ],
+)
+def test_a_line_of_another_case_than_its_keys_is_named(tmp_path, column, other):
+    path = tmp_path / "4-2.jsonl"
+    key = case_key(RECORD.case.columns(), "d", "f", SAMPLING, "cpu")
+    journal = Journal(path)
+    assert journal.get(key, SAMPLING) is None
+    journal.append("of another protocol", RECORD)
+    journal.append(key, RECORD)
+    assert journal.get(key, SAMPLING) == Journal(path).get(key, SAMPLING) == RECORD
+    first, second = path.read_text().splitlines()
+    path.write_text(f"{first}\n{json.dumps(json.loads(second) | {column: other})}\n")
+    spoilt = Journal(path)
+    assert set(spoilt.keys()) == {"of another protocol", key}
+    with pytest.raises(
+        LongcaError, match=rf"4-2\.jsonl:2: key: {key} .* right: remove that line, its case is m"
+    ) as e:
+        spoilt.get(key, SAMPLING)
+    assert column not in ("kernel", "q_heads", "pass") or f"{column} {other}" in str(e.value)
 
 
 def test_what_makes_a_key_another():

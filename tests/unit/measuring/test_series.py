@@ -90,6 +90,22 @@ def test_another_protocol_measures_again(tmp_path, measure):
     assert jobs(tmp_path)[1]["measured_cases"] == 4
 
 
+def test_a_journal_line_of_another_kernel_than_its_keys_is_refused_and_not_written_into_records(tmp_path):
+    run(tmp_path)
+    journal = tmp_path / "journals/dense/auto/right/causal/4-2.jsonl"
+    written = tmp_path / "records/dense/auto/right/causal/4-2.jsonl"
+    before = written.read_text()
+    first, *rest = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join([*rest, first.replace('"kernel": "right"', '"kernel": "wrong"')]))
+    with pytest.raises(
+        LongcaError, match=r"4-2\.jsonl:4: key: [0-9a-f]{24} was made of another case .*kernel wrong"
+    ):
+        run(tmp_path)
+    assert written.read_text() == before
+    journal.write_text("".join(rest))
+    assert len(run(tmp_path)) == 4 and jobs(tmp_path)[-1]["measured_cases"] == 1
+
+
 def test_what_a_budget_leaves_out_has_no_record_and_is_measured_next(tmp_path):
     with pytest.raises(OutOfBudgetError):
         run(tmp_path, budget=Budget.of(0))

@@ -21,6 +21,9 @@ def case_key(
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
 
 
+_REMOVE = "right: remove that line, its case is measured again"
+
+
 class Journal:
     """The lines of one journal by key, the last of a key counting, and the file open to grow by whole lines."""
 
@@ -28,12 +31,14 @@ class Journal:
         """Read what is there. A torn last line is cut off; any other line that cannot be read raises LongcaError."""
         self.path = path
         self._records: dict[str, Record] = {}
+        self._lines: dict[str, int] = {}  # where the record of a key stands, from 1
         self._cases: set[Case] = set()
         path.parent.mkdir(parents=True, exist_ok=True)
         content = path.read_bytes() if path.exists() else b""
         whole, newline, torn = content.rpartition(b"\n")
         for number, line in enumerate(whole.split(b"\n") if newline else [], 1):
             key, record = _parse(line, f"{path}:{number}")
+            self._lines[key] = number
             self._add(key, record)
         if torn:
             os.truncate(path, len(content) - len(torn))
@@ -46,9 +51,22 @@ class Journal:
         """Whether any line is of this case, under whatever key."""
         return case in self._cases
 
-    def get(self, key: str) -> Record | None:
-        """The record measured under `key`, or None."""
-        return self._records.get(key)
+    def get(self, key: str, sampling: dict[str, Any]) -> Record | None:
+        """The record measured under `key`, which `sampling` is part of (Protocol.sampling), or None.
+
+        Raises LongcaError where the line is not of what its key was made of.
+        """
+        record = self._records.get(key)
+        if record is None:
+            return None
+        case, device = record.case.columns(), record.environment.get("device")
+        if case_key(case, record.mask_digest, record.fingerprint, sampling, str(device)) != key:
+            place = f"{self.path}:{self._lines[key]}" if key in self._lines else str(self.path)
+            raise LongcaError(
+                f"{place}: key: {key} was made of another case than the line's {_said(record)}, or of another "
+                f"mask_digest, fingerprint or device; {_REMOVE}"
+            )
+        return record
 
     def append(self, key: str, record: Record) -> None:
         """Add a record; it is on disk when this returns."""
@@ -76,11 +94,16 @@ def _line(key: str, record: Record) -> str:
     return json.dumps({"key": key} | json.loads(record.to_line())) + "\n"
 
 
+def _said(record: Record) -> str:
+    return ", ".join(f"{name} {value}" for name, value in record.case.columns().items() if value is not None)
+
+
 def _parse(line: bytes, source: str) -> tuple[str, Record]:
     try:
         columns = json.loads(line)
         key = columns.pop("key")
+        if not isinstance(key, str):
+            raise TypeError(f"key is {key!r}, no text")
     except (ValueError, TypeError, AttributeError, KeyError) as error:
-        fault = f"{source}: is no journal line ({error})"
-        raise LongcaError(f"{fault}; right: remove that line, its case is measured again") from error
+        raise LongcaError(f"{source}: is no journal line ({error}); {_REMOVE}") from error
     return key, parse_record(json.dumps(columns), source)

@@ -1,17 +1,17 @@
 """From a worker's outcome to the record of a case."""
 
-import statistics
 from datetime import UTC, datetime
 from typing import Any
 
 from longca.cases import Case
 from longca.data.packing import resolve_dataset
-from longca.flops import attention_flops
 from longca.masks.blocks import BlockMap
 from longca.masks.mask import Mask
 from longca.masks.patterns import PATTERNS
+from longca.measure.derived import quantiles, throughput_tflops
 from longca.measure.protocol import Outcome
-from longca.measure.record import Latency, Record
+from longca.measure.record import Record
+from longca.measure.record_columns import Latency
 
 
 def to_record(
@@ -35,9 +35,8 @@ def to_record(
     if outcome.status != "ok":
         return Record.model_validate(columns)
     assert outcome.samples_ms is not None
-    latency = quantiles(outcome.samples_ms)
-    flops = attention_flops(mask.area, case.q_heads, case.head_dim, case.pass_) / case.world_size
-    tflops = flops / latency.p50 / 1e9
+    p20, p50, p80 = quantiles(outcome.samples_ms)
+    tflops = throughput_tflops(case, mask.area, p50)
     if outcome.peak_tflops is not None and tflops > outcome.peak_tflops:
         reason = (
             f"{tflops:.0f} TFLOP/s is over the chip's peak of {outcome.peak_tflops:.0f}: another mask ran"
@@ -46,7 +45,7 @@ def to_record(
     return Record.model_validate(
         columns
         | {
-            "latency_ms": latency,
+            "latency_ms": Latency(p20=p20, p50=p50, p80=p80),
             "samples_ms": outcome.samples_ms,
             "tflops": float(f"{tflops:.6g}"),
             "peak_memory_bytes": outcome.peak_memory_bytes,
@@ -55,12 +54,6 @@ def to_record(
         }
         | outcome.parallel
     )
-
-
-def quantiles(samples_ms: list[float]) -> Latency:
-    """p20, p50 and p80 of the samples, between neighbours by linear interpolation."""
-    tenths = statistics.quantiles(samples_ms, n=10, method="inclusive")
-    return Latency(p20=tenths[1], p50=tenths[4], p80=tenths[7])
 
 
 def resolved_dataset(case: Case) -> str | None:

@@ -4,6 +4,7 @@ import statistics
 from typing import Any
 
 from longca.measure import device as devices
+from longca.measure.derived import quantiles
 
 # A median that moves by more than this between the first and the last third of the samples is a drift.
 _DRIFT = 0.05
@@ -15,8 +16,7 @@ def doubts(samples_ms: list[float], before: dict[str, Any], after: dict[str, Any
     """Names of the doubts: drift, noisy, throttled. before, after: the device's state around the samples."""
     third = max(1, len(samples_ms) // 3)
     first, last = statistics.median(samples_ms[:third]), statistics.median(samples_ms[-third:])
-    tenths = statistics.quantiles(samples_ms, n=10, method="inclusive")
-    p20, p50, p80 = tenths[1], tenths[4], tenths[7]
+    p20, p50, p80 = quantiles(samples_ms)
     found = {
         "drift": abs(last / first - 1) > _DRIFT,
         "noisy": (p80 - p20) / p50 > _NOISE,

@@ -94,7 +94,9 @@ def _table(records: list[Record]) -> Table:
 
 
 def _cells(record: Record) -> list[str]:
-    what = f"{record.status}: {record.backend if record.status == 'ok' else record.reason}"
+    flags = ", ".join(flag.replace("_", " ") for flag in record.flags)
+    said = record.backend if record.status == "ok" else record.reason
+    what = f"{record.status}: {said}" + (f" (flagged {flags})" if flags else "")
     if record.latency_ms is None or record.peak_memory_bytes is None or record.tflops is None:
         return [record.kernel, record.pass_, "", "", "", what]
     latency = f"{record.latency_ms.p50:.3g} ({record.latency_ms.p20:.3g}-{record.latency_ms.p80:.3g})"

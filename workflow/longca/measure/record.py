@@ -10,6 +10,17 @@ from longca.arrangement import Arrangement
 from longca.cases import Case
 from longca.errors import LongcaError
 from longca.measure.environments import resolve
+from longca.measure.record_checks import refuse_contradiction
+from longca.measure.record_columns import (
+    STRICT,
+    Count,
+    Latency,
+    Milliseconds,
+    NotNegative,
+    RankLatency,
+    TopologyColumns,
+    Whole,
+)
 from longca.parallel.topology import Topology
 
 Status = Literal["ok", "unsupported", "missing", "out_of_memory", "wrong", "fallback", "crashed", "timeout"]
@@ -37,37 +48,6 @@ _OWN_COLUMNS = {
     ),
 }
 
-_Milliseconds = Annotated[float, Field(gt=0)]
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class Latency(BaseModel):
-    """Quantiles of the samples, in milliseconds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    p20: _Milliseconds
-    p50: _Milliseconds
-    p80: _Milliseconds
-
-
-class RankLatency(BaseModel):
-    """Medians of the ranks, in milliseconds: of the fastest, the mean, of the slowest."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    min: _Milliseconds
-    mean: _Milliseconds
-    max: _Milliseconds
-
-
-class TopologyColumns(BaseModel):
-    """How ranks are arranged, as parallel.Topology has it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    ulysses: Annotated[int, Field(ge=1)]
-    ring: Annotated[int, Field(ge=1)]
-    windows: Annotated[int, Field(ge=1)]
-    placement: Literal["ulysses", "ring"]
-
 
 class Record(BaseModel):
     """One line of a record file. Columns and units: results/README.md.
@@ -75,43 +55,43 @@ class Record(BaseModel):
     FLOPs are counted from `area`, the mean over heads of the cells really kept; `tflops` is None unless ok.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = STRICT | ConfigDict(populate_by_name=True)
 
     kernel: str
     family: Literal["dense", "sparse", "context_parallel"]
     dataset: str
     dataset_resolved: str | None
     pattern: str
-    seqlen: Annotated[int, Field(ge=1)]
-    sample: Annotated[int, Field(ge=0)]
-    q_heads: Annotated[int, Field(ge=1)]
-    kv_heads: Annotated[int, Field(ge=1)]
-    head_dim: Annotated[int, Field(ge=1)]
+    seqlen: Count
+    sample: Whole
+    q_heads: Count
+    kv_heads: Count
+    head_dim: Count
     dtype: str
     pass_: Annotated[Literal["forward", "backward"], Field(alias="pass")]
     block: int | None = None
     density_nominal: float | None = None
     mechanism: str | None = None
-    world_size: Annotated[int, Field(ge=1)] | None = None
+    world_size: Count | None = None
     topology: TopologyColumns | None = None
     sharding: str | None = None
-    head_chunks: Annotated[int, Field(ge=1)] | None = None
+    head_chunks: Count | None = None
     status: Status
     reason: str | None = None
     latency_ms: Latency | None = None
-    samples_ms: list[_Milliseconds] | None = None
+    samples_ms: Annotated[list[Milliseconds], Field(min_length=1)] | None = None
     rank_latency_ms: RankLatency | None = None
-    communication_bytes: Annotated[int, Field(ge=0)] | None = None
-    communication_ms: Annotated[float, Field(ge=0)] | None = None
-    computation_ms: Annotated[float, Field(ge=0)] | None = None
+    communication_bytes: Whole | None = None
+    communication_ms: NotNegative | None = None
+    computation_ms: NotNegative | None = None
     imbalance: Annotated[float, Field(ge=1)] | None = None
     tflops: Annotated[float, Field(gt=0)] | None = None
-    area: Annotated[float, Field(ge=0)]
+    area: NotNegative
     density: Annotated[float, Field(ge=0, le=1)]
-    peak_memory_bytes: Annotated[int, Field(ge=0)] | None = None
-    prepare_ms: Annotated[float, Field(ge=0)] | None = None
-    compile_ms: Annotated[float, Field(ge=0)] | None = None
-    relative_error: dict[Literal["out", "dq", "dk", "dv"], _Finite | None] | None = None
+    peak_memory_bytes: Whole | None = None
+    prepare_ms: NotNegative | None = None
+    compile_ms: NotNegative | None = None
+    relative_error: dict[Literal["out", "dq", "dk", "dv"], NotNegative | None] | None = None
     backend: str | None = None
     flags: list[str] = Field(default_factory=list)
     mask_digest: str
@@ -161,13 +141,24 @@ class Record(BaseModel):
 
 
 def parse_record(line: str, source: str) -> Record:
-    """The record in one line of JSON. Raises LongcaError naming `source` and what is wrong."""
+    """The record in one line of JSON. Raises LongcaError naming `source` and what is wrong, by itself or together."""
     try:
-        return Record.model_validate_json(line)
+        record = Record.model_validate_json(line)
+        refuse_contradiction(record)
     except ValidationError as error:
-        mistake = error.errors()[0]
-        key = ".".join(map(str, mistake["loc"])) or "record"
-        raise LongcaError(f"{source}: {key}: {mistake['msg']}") from error
+        raise LongcaError(f"{source}: {_describe(error)}") from error
+    except ValueError as error:
+        raise LongcaError(f"{source}: {error}") from error
+    return record
+
+
+def _describe(error: ValidationError) -> str:
+    """Key, value and what would be right, of the first mistake."""
+    mistake = error.errors()[0]
+    key = ".".join(map(str, mistake["loc"])) or "record"
+    value = mistake["input"]
+    found = f", found {value!r:.60}" if isinstance(value, (str, int, float)) and mistake["loc"] else ""
+    return f"{key}: {mistake['msg']}{found}"
 
 
 def read_records(path: Path) -> list[Record]:

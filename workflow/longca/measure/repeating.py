@@ -30,7 +30,9 @@ def repeat_cells(
     ok = [record for one in study_series(study) for record in measured_records(results, one)]
     ok = [record for record in ok if record.status == "ok" and record.family in _ON_ONE_DEVICE]
     if not ok:
-        raise LongcaError(f"study {study.study} has no case of a dense or sparse kernel that is ok; right: measure one, then repeat")
+        raise LongcaError(
+            f"study {study.study} has no case of a dense or sparse kernel that is ok; right: measure one, then repeat"
+        )
     drawn = random.Random(seed).sample(ok, min(number, len(ok)))
     drawn.sort(key=lambda record: (record.family, record.kernel))
     journal = Journal(results / "repeats" / f"{seed}.jsonl")
@@ -60,8 +62,9 @@ def _again(
 ) -> Record:
     case = first.case
     mask, device = case_mask(study, results, case), session.environment["device"]
-    key = case_key(case.columns(), mask.digest, session.fingerprint, session.protocol.sampling, device)
-    kept = journal.get(key)
+    sampling = session.protocol.sampling
+    key = case_key(case.columns(), mask.digest, session.fingerprint, sampling, device)
+    kept = journal.get(key, sampling)
     if kept is not None:
         return kept
     timeout_s = budget.left(session.protocol.case_timeout)

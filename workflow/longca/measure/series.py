@@ -108,7 +108,7 @@ class SeriesRunner:
         if not all(map(journal.knows, rest)):
             return None
         for case in rest:
-            kept = journal.get(self._key(case, session))
+            kept = journal.get(self._key(case, session), session.protocol.sampling)
             if kept is None:
                 return None
             found[case] = kept
@@ -119,7 +119,7 @@ class SeriesRunner:
     ) -> Record:
         number = self.series.cases.index(case) + 1
         key = self._key(case, session)
-        kept = journal.get(key)
+        kept = journal.get(key, session.protocol.sampling)
         if kept is not None and kept.status not in self.retry:
             self.job.kept_cases += 1
             progress(number, kept, True)

@@ -7,12 +7,22 @@ from longca.errors import LongcaError
 from longca.reporting.advice.answer import Answer
 from longca.reporting.advice.choices import Choice, measured_choice, ranked
 from longca.reporting.advice.default_masks import default_draw
+from longca.reporting.advice.degenerate import without_doubles
 from longca.reporting.advice.modelled import modelled_answer
-from longca.reporting.advice.question import Question, cells_for, check_measured, was_measured
+from longca.reporting.advice.question import (
+    Question,
+    cells_for,
+    check_length,
+    check_measured,
+    check_modelled,
+    was_measured,
+)
 from longca.reporting.cells import Cell, cells_of
 from longca.reporting.long import Row
 from longca.reporting.mechanisms import as_mechanisms
 from longca.reporting.scale.areas import Draw
+from longca.reporting.scale.ground import check_not_block_sparse, documents_of
+from longca.reporting.scale.level import listed
 from longca.reporting.words import plain
 
 
@@ -24,6 +34,8 @@ def answers(
     rows: long rows of `source`. draw: the masks of its study; None: only its records are known. Raises LongcaError,
     after the answers there are, where the next one has nothing to stand on.
     """
+    check_not_block_sparse(question.pattern)
+    check_length(question)
     if not any(row["family"] in ("dense", "context_parallel") for row in rows):
         raise LongcaError(f"--study: {source} has neither dense kernels nor mechanisms; right: one that has")
     cells = cells_of([row for row in rows if row["family"] == "dense"])
@@ -78,6 +90,8 @@ def mechanism_answers(
         )
         for device, here in _by_device(measured)
     ]
+    if not answers:
+        check_modelled(question)
     try:
         return [*answers, modelled_answer(question, rows, source, draw or default_draw(rows, source))]
     except LongcaError as error:
@@ -93,7 +107,7 @@ def mechanism_answers(
 def ranked_cells(passes: Sequence[str], cells: Sequence[Cell]) -> list[Choice]:
     """The kernels or mechanisms of cells that differ in them and the pass alone, ranked over these passes."""
     by_name: dict[str, dict[str, Cell]] = {}
-    for cell in cells:
+    for cell in without_doubles(cells):
         by_name.setdefault(cell.kernel, {})[cell.place.pass_] = cell
     return ranked(
         [
@@ -111,7 +125,16 @@ def _by_device(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
 
 
 def _notes(question: Question, cells: Sequence[Cell]) -> tuple[str, ...]:
-    seqlen = cells[0].place.seqlen
-    if seqlen == question.seqlen:
-        return ()
-    return (f"Measured at {seqlen} tokens, the length nearest to the {question.seqlen} asked for.",)
+    seqlen, dataset = cells[0].place.seqlen, cells[0].place.dataset
+    local_kernels = dict.fromkeys(str(cell.rows[0]["local_kernel"]) for cell in cells if cell.place.ranks > 1)
+    documents = documents_of(question.pattern, dataset, seqlen)
+    over, on = (
+        f"{word} {said}" if said else ""
+        for word, said in (("over", listed(list(local_kernels))), ("on", documents))
+    )
+    rests_on = ", ".join(filter(None, (over, on)))
+    nearest = f"Measured at {seqlen} tokens, the length nearest to the {question.seqlen} asked for."
+    return (
+        *([nearest] if seqlen != question.seqlen else []),
+        *([f"Measured {rests_on}."] if rests_on else []),
+    )

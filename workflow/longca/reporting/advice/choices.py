@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from longca.reporting.cells import Cell
+from longca.reporting.scale.level import level_words
 from longca.reporting.words import plain, words
 
 MEASURED, MODELLED = "measured", "modelled"
@@ -26,11 +27,14 @@ class Choice:
     ratio: float | None = None
 
 
-def ranked(choices: Sequence[Choice]) -> list[Choice]:
-    """Choices by rising time, each with its ratio to the fastest and why it stands where it does."""
+def ranked(choices: Sequence[Choice], error: float | None = None) -> list[Choice]:
+    """Choices by rising time, each with its ratio to the fastest and why it stands where it does.
+
+    error: the model's own, where they are modelled; those nearer to the fastest are level with it.
+    """
     timed = sorted((one for one in choices if one.ms is not None), key=lambda one: one.ms or 0.0)
     without = [one for one in choices if one.ms is None]
-    return [*(_placed(one, timed[0]) for one in timed), *without]
+    return [*(_placed(one, timed[0], error) for one in timed), *without]
 
 
 def measured_choice(name: str, by_pass: Mapping[str, Cell | None]) -> Choice:
@@ -48,11 +52,13 @@ def measured_choice(name: str, by_pass: Mapping[str, Cell | None]) -> Choice:
     return Choice(name, MEASURED, why, middle, low, high, work / middle)
 
 
-def _placed(one: Choice, first: Choice) -> Choice:
+def _placed(one: Choice, first: Choice, error: float | None) -> Choice:
     assert one.ms is not None and first.ms is not None
     ratio = one.ms / first.ms
     if one is first:
         place = "fastest"
+    elif one.origin == MODELLED and ratio <= 1 + (error or 0.0):
+        place = f"level with the fastest: {level_words(error)}"
     elif one.low_ms <= first.high_ms:
         place = "level with the fastest: their p20 to p80 ranges meet"
     else:

@@ -1,7 +1,7 @@
 """Mechanisms on a number of GPUs nobody measured: the cost model over the rate of a measured kernel."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import geometric_mean
 
 from longca.errors import LongcaError
@@ -11,80 +11,79 @@ from longca.parallel.clusters import Cluster
 from longca.parallel.cost_model import KernelCost
 from longca.reporting.advice.answer import Answer
 from longca.reporting.advice.choices import MODELLED, Choice, measured_choice, ranked
-from longca.reporting.advice.question import Question, cells_for, was_measured
+from longca.reporting.advice.question import Question, cells_for, check_modelled, was_measured
 from longca.reporting.cells import Cell, cells_of, devices
 from longca.reporting.long import Row
-from longca.reporting.scale import projection
 from longca.reporting.scale.areas import Areas, Draw
 from longca.reporting.scale.fit import Fit
-from longca.reporting.scale.tables import clusters_of, dataset_of, fitted
+from longca.reporting.scale.ground import Ground, clusters_of, dataset_of, fitted, ground_on
+from longca.reporting.scale.level import error_of
+from longca.reporting.scale.projection import Projected, project_together
 from longca.reporting.words import plain
-
-
-@dataclass(frozen=True)
-class _Ground:
-    """What figures rest on: a model with a rate of a kernel in every pass asked for, and what it was measured on."""
-
-    model: Fit
-    kernel: str
-    device: str
-    head_dim: int
-    element_bytes: int
 
 
 def modelled_answer(question: Question, rows: Sequence[Row], source: str, draw: Draw) -> Answer:
     """Each mechanism on its best topology of the question's GPUs as the model has it, and what the figures rest on.
 
-    draw: the study's masks. Raises LongcaError, saying why, where no cluster of the measuring GPU is known, or where
-    no kernel has a rate for every pass.
+    draw: the study's masks. Raises LongcaError, saying why, where so many tokens are not modelled, where no cluster of
+    the measuring GPU is known, or where no kernel has a rate for every pass.
     """
     assert question.gpus is not None
-    dense = cells_of([row for row in rows if row["family"] == "dense"])
-    cells = cells_for(question, dense, source) if was_measured(question, dense) else []
-    ground = _fitted(question, rows) or _alone(question, rows, cells)
-    # The documents that kernels are ranked on beside it; those of the ranks where none was measured.
-    dataset = cells[0].place.dataset if cells else dataset_of(rows, question.pattern)
+    check_modelled(question)
+    device, ground, error = _ground(question, rows, source)
     cluster = replace(ground.model.cluster, gpus_per_node=question.gpus_per_node)
-    shape = (-(-question.seqlen // question.gpus), *question.heads, ground.head_dim, ground.element_bytes)
-    areas, place = Areas(draw, rows), (ground.kernel, question.pattern, dataset)
-    asked = [projection.Question(*place, *shape, pass_) for pass_ in question.passes]
-    found = [projection.project(ground.model, areas, one, cluster, question.gpus) for one in asked]
-    names = [one.mechanism for one in found[0]]
-    choices = [
-        _choice(name, [one for listed in found for one in listed if one.mechanism == name]) for name in names
-    ]
+    asked = ground.questions(question.tokens, question.heads, question.passes)
+    found = project_together(ground.model, Areas(draw, rows), asked, cluster, question.gpus)
+    choices = ranked([_choice(passes) for passes in found], error)
+    return Answer(
+        "mechanisms, modelled", plain(device), question.seqlen, choices, (_note(question, ground, cluster),)
+    )
+
+
+def _note(question: Question, ground: Ground, cluster: Cluster) -> str:
     links = ", ".join(
         f"{where} a node {'assumed' if getattr(cluster, where).assumed else 'measured'}"
         for where in ("inside", "between")
     )
-    note = (
-        f"Modelled: the measured rate of {ground.kernel} on each rank, links of {cluster.name} ({links}), "
-        f"{question.gpus_per_node} GPUs a node. No row of this was measured."
+    rests_on = (
+        f"the measured rate of {ground.kernel} on each rank",
+        ground.documents(question.seqlen),
+        f"links of {cluster.name} ({links})",
+        f"{question.gpus_per_node} GPUs a node",
+        "one topology for both passes" if len(question.passes) > 1 else "",
     )
-    return Answer("mechanisms, modelled", plain(ground.device), question.seqlen, ranked(choices), (note,))
+    return f"Modelled: {', '.join(filter(None, rests_on))}. No row of this was measured."
 
 
-def _fitted(question: Question, rows: Sequence[Row]) -> _Ground | None:
-    """The model fitted to the study's ranks and its fastest kernel; None where it has no rate for every pass."""
-    own = [row for row in rows if row["family"] == "context_parallel"]
-    known = fitted(own)
+def _ground(question: Question, rows: Sequence[Row], source: str) -> tuple[str, Ground, float | None]:
+    """The device, what figures rest on, and the model's error, where ranks tell of it.
+
+    The rate is that of the fastest kernel on ranks; where none has one for every pass, of the fastest dense kernel.
+    """
+    known = fitted(rows)
     if known is None:
-        return None
+        return *_alone(question, rows, source, None), None
     model, points = known
+    error = error_of(model, points)
     rates: dict[str, list[float]] = {}
     for (kernel, pattern, pass_), cost in model.kernels.items():
         if pattern == question.pattern and pass_ in question.passes:
             rates.setdefault(kernel, []).append(cost.flops_per_s)
     complete = {kernel: found for kernel, found in rates.items() if len(found) == len(question.passes)}
     if not complete:
-        return None
+        return *_alone(question, rows, source, model), error
     kernel = max(complete, key=lambda name: geometric_mean(complete[name]))
-    load = next(p.workload for p in points if (p.kernel, p.pattern) == (kernel, question.pattern))
-    return _Ground(model, kernel, _home(own)[0], load.head_dim, load.element_bytes)
+    device = _home([row for row in rows if row["family"] == "context_parallel"])[0]
+    return device, ground_on(model, points, rows, kernel, question.pattern), error
 
 
-def _alone(question: Question, rows: Sequence[Row], cells: Sequence[Cell]) -> _Ground:
-    """The rate of the fastest dense kernel that ranks can run, on a cluster of its GPU."""
+def _alone(question: Question, rows: Sequence[Row], source: str, model: Fit | None) -> tuple[str, Ground]:
+    """The rate of the fastest dense kernel that ranks can run, on a cluster of its GPU.
+
+    With the links and frictions of `model`, where that is of the same cluster.
+    """
+    dense = cells_of([row for row in rows if row["family"] == "dense"])
+    cells = cells_for(question, dense, source) if was_measured(question, dense) else []
     device, cluster = _home(rows)
     by_kernel = _by_kernel(question, [cell for cell in cells if cell.place.device == device])
     whole = [own for own in by_kernel.values() if all(cell and cell.ok for cell in own.values())]
@@ -101,7 +100,10 @@ def _alone(question: Question, rows: Sequence[Row], cells: Sequence[Cell]) -> _G
         (kernel, question.pattern, cell.place.pass_): KernelCost((cell.throughput() or 0.0) * 1e12)
         for cell in best
     }
-    return _Ground(Fit(cluster, rates, {}), kernel, device, place.head_dim, ELEMENT_BYTES[place.dtype])
+    same = model is not None and model.cluster.name == cluster.name
+    fit = replace(model, kernels=rates) if model and same else Fit(cluster, rates, {})
+    dataset, elements = dataset_of(rows, question.pattern), ELEMENT_BYTES[place.dtype]
+    return device, Ground(fit, kernel, question.pattern, dataset, place.head_dim, elements)
 
 
 def _home(rows: Sequence[Row]) -> tuple[str, Cluster]:
@@ -123,21 +125,16 @@ def _by_kernel(question: Question, cells: Sequence[Cell]) -> Mapping[str, Mappin
     return found
 
 
-def _choice(name: str, passes: Sequence[projection.Projected]) -> Choice:
-    reason = next((one.reason for one in passes if one.cost is None), None)
-    if reason is not None:
-        return Choice(name, MODELLED, reason)
-    seconds = [one.cost.total_s for one in passes if one.cost]
-    work = sum((one.tflops or 0.0) * second for one, second in zip(passes, seconds, strict=True))
-    ms, total = sum(seconds) * 1e3, sum(seconds)
-    shapes = dict.fromkeys(_shape(one) for one in passes)
-    hidden = sum(one.cost.computation_s for one in passes if one.cost) / total
-    why = f"{' and '.join(shapes)}; {hidden:.0%} of the time computes"
-    return Choice(name, MODELLED, why, ms, ms, ms, work / total)
-
-
-def _shape(one: projection.Projected) -> str:
-    topology = one.topology
-    assert topology is not None
+def _choice(passes: Sequence[Projected]) -> Choice:
+    """A mechanism's passes, all on one topology, as one choice."""
+    name, topology = passes[0].mechanism, passes[0].topology
+    costs = [one.cost for one in passes if one.cost]
+    if topology is None or len(costs) < len(passes):
+        return Choice(name, MODELLED, passes[0].reason or "")
+    total = sum(cost.total_s for cost in costs)
+    work = sum((one.tflops or 0.0) * cost.total_s for one, cost in zip(passes, costs, strict=True))
+    hidden = sum(cost.computation_s for cost in costs) / total
     windows = f" in {topology.windows} windows" if topology.windows > 1 else ""
-    return f"heads over {topology.ulysses}, sequence over {topology.ring}{windows}"
+    shape = f"heads over {topology.ulysses}, sequence over {topology.ring}{windows}"
+    ms = total * 1e3
+    return Choice(name, MODELLED, f"{shape}; {hidden:.0%} of the time computes", ms, ms, ms, work / total)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from longca.errors import LongcaError
 from longca.names import unknown_name
 from longca.reporting.cells import Cell
+from longca.reporting.scale.lengths import LEAST_A_GPU, MOST, reason_against
 from longca.units import Heads
 
 PASSES = {"forward": ("forward",), "backward": ("backward",), "both": ("forward", "backward")}
@@ -28,6 +29,11 @@ class Question:
         """The passes whose times are summed."""
         return PASSES[self.pass_]
 
+    @property
+    def tokens(self) -> int:
+        """Tokens a GPU, of the one with the most."""
+        return -(-self.seqlen // (self.gpus or 1))
+
 
 def cells_for(question: Question, cells: Iterable[Cell], source: str) -> list[Cell]:
     """The cells of a question's pattern and heads at the length measured nearest to its own, on any device.
@@ -41,8 +47,9 @@ def cells_for(question: Question, cells: Iterable[Cell], source: str) -> list[Ce
     timed = [cell for cell in own if cell.ok] or own
     length = nearest(question.seqlen, [cell.place.seqlen for cell in timed])
     chosen = [cell for cell in own if cell.place.seqlen == length]
-    # Documents as the study's first dataset has them: a kernel's time is of one mask.
-    return [cell for cell in chosen if cell.place.dataset == chosen[0].place.dataset]
+    # Documents of one dataset, as models have them: a kernel's time is of one mask.
+    dataset = min((cell.place.dataset for cell in chosen), default="")
+    return [cell for cell in chosen if cell.place.dataset == dataset]
 
 
 def check_measured(question: Question, cells: Sequence[Cell], source: str) -> None:
@@ -55,6 +62,28 @@ def check_measured(question: Question, cells: Sequence[Cell], source: str) -> No
         raise LongcaError(
             f"--heads: {question.heads} was not measured in {source}; allowed: {', '.join(heads)}"
         )
+
+
+def check_length(question: Question) -> None:
+    """Raise LongcaError for fewer tokens than the GPUs that are to divide them, or more than masks are drawn for."""
+    if question.gpus is None:
+        return
+    if question.seqlen < question.gpus:
+        allowed = f"allowed: {question.gpus} or more, {LEAST_A_GPU * question.gpus} for what is modelled"
+        raise LongcaError(
+            f"--seqlen: {question.seqlen} tokens do not divide over {question.gpus} GPUs; {allowed}"
+        )
+    if question.seqlen > MOST:
+        raise LongcaError(
+            f"--seqlen: {question.seqlen} tokens are more than masks are drawn for; allowed: {MOST // 2**20}M, or fewer"
+        )
+
+
+def check_modelled(question: Question) -> None:
+    """Raise LongcaError for a length that is not modelled on the question's GPUs."""
+    reason = reason_against(question.tokens, question.gpus or 1)
+    if reason:
+        raise LongcaError(f"--seqlen: {reason}")
 
 
 def was_measured(question: Question, cells: Iterable[Cell]) -> bool:

@@ -3,15 +3,17 @@
 from typing import Any
 
 from longca.reporting.parts.part import ReportData
+from longca.reporting.scale.level import median_error
 from longca.reporting.scale.sections import error_sentence, scale_findings
 
 
 def scale(data: ReportData) -> dict[str, Any] | None:
     """The best mechanism and topology for each pattern and cluster; None where nothing is projected."""
-    findings = scale_findings(data.rows.get("projection", []))
+    checks = data.rows.get("cost_model", [])
+    error = median_error([row["ratio"] for row in checks if row["what"] == "left out"])
+    findings = scale_findings(data.rows.get("projection", []), error)
     if not findings:
         return None
-    checks = data.rows["cost_model"]
     return {
         "findings": findings,
         "errors": [

@@ -32,9 +32,13 @@ class Fit:
         return None if kernel is None else self.rubbed(point.mechanism, point.predicted(kernel, self.cluster))
 
     def rubbed(self, mechanism: str, cost: Cost) -> Cost:
-        """A cost with the friction of its mechanism; where that was not measured, of those that were."""
+        """A cost with the friction of its mechanism; where that was not measured, of those that were.
+
+        No pass takes less than its computation: a friction below 1 says that the model exposes too much of what is
+        sent, not that the computation is faster than it was measured.
+        """
         known = self.friction.get(mechanism) or (median(self.friction.values()) if self.friction else 1.0)
-        return replace(cost, total_s=cost.total_s * known)
+        return replace(cost, total_s=max(cost.computation_s, cost.total_s * known))
 
 
 def fit(points: Sequence[Point], cluster: Cluster) -> Fit:

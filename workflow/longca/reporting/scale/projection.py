@@ -1,6 +1,8 @@
 """Projecting: every mechanism and topology on every number of GPUs of a cluster, and the best of each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from longca.arrangement import topology_on
 from longca.errors import LongcaError
@@ -50,40 +52,70 @@ def project(fit: Fit, areas: Areas, question: Question, cluster: Cluster, world_
 
     Raises LongcaError where the fit knows no rate of the question's kernel on its pattern and pass.
     """
-    key = (question.kernel, question.pattern, question.pass_)
-    if key not in fit.kernels:
-        raise LongcaError(f"no measured rate of {question.kernel} on {question.pattern}, {question.pass_}")
-    load, kernel = _workload(areas, question, world_size), fit.kernels[key]
-    found = [_best(fit, question, load, kernel, cluster, mechanism, world_size) for mechanism in MECHANISMS]
-    return sorted(found, key=lambda one: -(one.tflops or 0.0))
+    return [one for (one,) in project_together(fit, areas, [question], cluster, world_size)]
+
+
+def project_together(
+    fit: Fit, areas: Areas, questions: Sequence[Question], cluster: Cluster, world_size: int
+) -> list[tuple[Projected, ...]]:
+    """As `project`, for passes that run after each other: each mechanism on the one topology of the least sum.
+
+    Its q, k and v stay where a forward has sent them, so that no pass has a topology of its own. questions: of several
+    passes, alike in all else.
+    """
+    passes = [_Pass.of(fit, areas, question, world_size) for question in questions]
+    found = [_best(fit, passes, cluster, mechanism, world_size) for mechanism in MECHANISMS]
+    return sorted(found, key=lambda listed: sum(one.cost.total_s if one.cost else inf for one in listed))
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A question with its workload and what the kernel costs on it."""
+
+    question: Question
+    load: Workload
+    kernel: KernelCost
+
+    @classmethod
+    def of(cls, fit: Fit, areas: Areas, question: Question, world_size: int) -> "_Pass":
+        key = (question.kernel, question.pattern, question.pass_)
+        if key not in fit.kernels:
+            raise LongcaError(
+                f"no measured rate of {question.kernel} on {question.pattern}, {question.pass_}"
+            )
+        return cls(question, _workload(areas, question, world_size), fit.kernels[key])
+
+    def tflops(self, mechanism: str, topology: Topology, cost: Cost) -> float:
+        """A GPU's. The rate is of the computation that the rank with the most has; throughput counts the mean."""
+        computed_s = (
+            cost.computation_s - calls(mechanism, topology, 1, self.load.kv_heads) * self.kernel.call_s
+        )
+        return computed_s * self.kernel.flops_per_s / self.load.imbalance / cost.total_s / 1e12
 
 
 def _best(
-    fit: Fit,
-    question: Question,
-    load: Workload,
-    kernel: KernelCost,
-    cluster: Cluster,
-    mechanism: str,
-    world_size: int,
-) -> Projected:
+    fit: Fit, passes: Sequence[_Pass], cluster: Cluster, mechanism: str, world_size: int
+) -> tuple[Projected, ...]:
+    q_heads = passes[0].question.q_heads
     costs = {
-        topology: fit.rubbed(mechanism, predict(mechanism, topology, load, kernel, cluster))
+        topology: [
+            fit.rubbed(mechanism, predict(mechanism, topology, one.load, one.kernel, cluster))
+            for one in passes
+        ]
         for topology in topologies(mechanism, world_size)
-        if question.q_heads % topology.ulysses == 0
+        if q_heads % topology.ulysses == 0
     }
-    common = (question, cluster.name, world_size, mechanism)
+    common = (cluster.name, world_size, mechanism)
     if not costs:
         reason = "has no topology of its own on so many ranks"
         if mechanism == "ulysses":
-            reason = f"{question.q_heads} query heads do not divide over {world_size} ranks"
-        return Projected(*common, None, None, None, reason)
-    topology = min(costs, key=lambda one: costs[one].total_s)
-    cost = costs[topology]
-    # The rate is of the computation that the rank with the most has; throughput counts the mean.
-    flops = cost.computation_s - calls(mechanism, topology, 1, load.kv_heads) * kernel.call_s
-    tflops = flops * kernel.flops_per_s / load.imbalance / cost.total_s / 1e12
-    return Projected(*common, topology, cost, tflops)
+            reason = f"{q_heads} query heads do not divide over {world_size} ranks"
+        return tuple(Projected(one.question, *common, None, None, None, reason) for one in passes)
+    topology = min(costs, key=lambda shape: sum(cost.total_s for cost in costs[shape]))
+    return tuple(
+        Projected(one.question, *common, topology, cost, one.tflops(mechanism, topology, cost))
+        for one, cost in zip(passes, costs[topology], strict=True)
+    )
 
 
 def topologies(mechanism: str, world_size: int) -> list[Topology]:

@@ -5,6 +5,7 @@ from statistics import median
 
 from longca.reporting.findings import Finding
 from longca.reporting.long import Row
+from longca.reporting.scale.level import level_with_best, listed, median_error
 from longca.reporting.sections import Section
 from longca.reporting.words import digits
 
@@ -52,12 +53,11 @@ def _errors(title: str, rows: Sequence[Row]) -> Section:
 
 def error_sentence(ratios: Sequence[float]) -> str:
     """How far off the model is, of these ratios."""
-    if not ratios:
+    middle = median_error(ratios)
+    if middle is None:
         return "No point yet."
-    errors = [abs(ratio - 1) for ratio in ratios]
-    return (
-        f"Off by {median(errors):.0%} at the median, {max(errors):.0%} at worst, over {len(ratios)} points."
-    )
+    worst = max(abs(ratio - 1) for ratio in ratios)
+    return f"Off by {middle:.0%} at the median, {worst:.0%} at worst, over {len(ratios)} points."
 
 
 def projection_sections(rows: Sequence[Row]) -> list[Section]:
@@ -93,8 +93,11 @@ def _cell(row: Row) -> str:
     return f"{row['tflops']:.0f}" + (f" ({topology_text(row)})" if own else "")
 
 
-def scale_findings(rows: Sequence[Row]) -> list[Finding]:
-    """Which mechanism, and U x R, for each pattern, heads, tokens and cluster, forward and backward together."""
+def scale_findings(rows: Sequence[Row], error: float | None = None) -> list[Finding]:
+    """Which mechanism, and U x R, for each pattern, heads, tokens and cluster, forward and backward together.
+
+    error: the model's own, within which mechanisms are called level; None: it is not known.
+    """
     groups: dict[tuple[str, str, str, str], dict[int, dict[str, list[Row]]]] = {}
     for row in rows:
         heads = f"{row['q_heads']}-{row['kv_heads']}"
@@ -103,36 +106,47 @@ def scale_findings(rows: Sequence[Row]) -> list[Finding]:
         by_size.setdefault(row["world_size"], {}).setdefault(row["mechanism"], []).append(row)
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (cluster, kernel, subject, _), by_size in groups.items():
-        found.setdefault((cluster, kernel), []).append((subject, _choice(by_size)))
+        found.setdefault((cluster, kernel), []).append((subject, _choice(by_size, error)))
     return [
         Finding(f"Modelled: which mechanism on {cluster}, over {kernel}", tuple(sentences))
         for (cluster, kernel), sentences in found.items()
     ]
 
 
-def _choice(by_size: dict[int, dict[str, list[Row]]]) -> str:
-    """Runs of sizes with the same best mechanism, by the time of a forward and a backward together."""
-    runs: list[tuple[str, list[int], list[Row]]] = []
+def modelled_ms(row: Row) -> float:
+    """The whole of a row of the table `projection` that has a topology."""
+    return float(row["computation_ms"] + row["exposed_ms"])
+
+
+def _choice(by_size: dict[int, dict[str, list[Row]]], error: float | None) -> str:
+    """Runs of sizes with the same mechanisms ahead, by the time of a forward and a backward together."""
+    runs: list[tuple[list[str], list[int], list[Row]]] = []
     for world_size, mechanisms in sorted(by_size.items()):
         times = {
-            name: sum(row["computation_ms"] + row["exposed_ms"] for row in rows)
-            for name, rows in mechanisms.items()
+            name: sum(map(modelled_ms, rows))
+            for name, rows in sorted(mechanisms.items())
             if all(row["tflops"] is not None for row in rows)
         }
-        name = min(times, key=lambda one: times[one])
-        rows = mechanisms[name]
-        if runs and runs[-1][0] == name:
+        names = level_with_best(times, error)
+        rows = [row for name in names for row in mechanisms[name]]
+        if runs and runs[-1][0] == names:
             runs[-1][1].append(world_size)
             runs[-1][2].extend(rows)
         else:
-            runs.append((name, [world_size], list(rows)))
+            runs.append((names, [world_size], rows))
     return "; ".join(_run(*run) for run in runs) + "."
 
 
-def _run(name: str, sizes: Sequence[int], rows: Sequence[Row]) -> str:
+def _run(names: Sequence[str], sizes: Sequence[int], rows: Sequence[Row]) -> str:
     where = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} GPUs"
-    shapes = list(dict.fromkeys(topology_text(row) for row in rows))
-    own = f" as {', '.join(shapes)}" if name in ("usp", "loongtrain") else ""
     shares = [row["efficiency"] for row in rows]
     low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
-    return f"{name}{own} on {where} (computing {low if low == high else f'{low} to {high}'} of the time)"
+    share = low if low == high else f"{low} to {high}"
+    # Of several, each with its own topologies at every size, the table tells which.
+    own = f"{listed(names)} level" if len(names) > 1 else _with_shapes(names[0], rows)
+    return f"{own} on {where} (computing {share} of the time)"
+
+
+def _with_shapes(name: str, rows: Sequence[Row]) -> str:
+    shapes = dict.fromkeys(map(topology_text, rows))
+    return f"{name} as {', '.join(shapes)}" if name in ("usp", "loongtrain") else name

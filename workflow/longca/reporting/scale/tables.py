@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from longca.parallel.clusters import Cluster, clusters
 from longca.parallel.topology import Topology
 from longca.reporting.long import Row
 from longca.reporting.scale.areas import Areas, Draw
-from longca.reporting.scale.fit import Fit, fit
+from longca.reporting.scale.fit import Fit
+from longca.reporting.scale.ground import dataset_of, fitted, home_clusters
 from longca.reporting.scale.left_out import checked
-from longca.reporting.scale.points import Point, measured_points
+from longca.reporting.scale.points import Point
 from longca.reporting.scale.projection import WORLD_SIZES, Projected, Question, project
 from longca.reporting.scale.published import CLUSTER as PUBLISHED_CLUSTER
 from longca.reporting.scale.published import beside_published
@@ -36,25 +36,6 @@ PROJECTION_COLUMNS = {
     **dict.fromkeys(("tflops", "efficiency", "computation_ms", "communication_ms", "exposed_ms"), _REAL),
 }
 MODELLED, ASSUMED, FITTED = "modelled", "assumed", "fitted"
-
-
-def home_clusters(rows: Sequence[Row]) -> list[Cluster]:
-    """The clusters of the GPU that measured: H200 for h200_400g. None where no cluster is of that GPU."""
-    devices = {row.get("environment_device") or "" for row in rows if row["status"] == "ok"}
-    home = {cluster.name for device in devices for cluster in clusters_of(device)}
-    return [cluster for name, cluster in clusters().items() if name in home]
-
-
-def clusters_of(device: str) -> list[Cluster]:
-    """The clusters of a GPU by its name."""
-    words = device.upper().replace(" ", "_").split("_")
-    return [cluster for name, cluster in clusters().items() if name.partition("_")[0].upper() in words]
-
-
-def fitted(rows: Sequence[Row]) -> tuple[Fit, list[Point]] | None:
-    """The model fitted to a long context-parallel table; None where it has no point or no cluster is of its GPU."""
-    home, points = home_clusters(rows), measured_points(rows)
-    return (fit(points, home[0]), points) if home and points else None
 
 
 def cost_model_rows(rows: Sequence[Row]) -> list[Row]:
@@ -101,11 +82,6 @@ def _questions(rows: Sequence[Row], points: Sequence[Point]) -> list[Question]:
             for point in points
         )
     )
-
-
-def dataset_of(rows: Sequence[Row], pattern: str) -> str:
-    """Whose documents a pattern of a study is projected with: its first dataset's."""
-    return next(row["dataset"] for row in rows if row["pattern"] == pattern)
 
 
 def _constants(model: Fit) -> Iterator[Row]:
