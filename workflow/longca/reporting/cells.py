@@ -106,7 +106,8 @@ class Cell:
         return flops / milliseconds / 1e9
 
     def is_ahead_of(self, other: "Cell") -> bool:
-        """Whether it is faster beyond the spread of samples, p20 to p80, and of runs. A slow call is a low throughput."""
+        """Whether it is faster beyond the spread of samples, p20 to p80, and of runs."""
+        # A slow call is a low throughput.
         slow, fast = self.throughput("p80") or 0.0, other.throughput("p20") or 0.0
         ahead = (self.throughput() or 0.0) > (1 + LEVEL) * (other.throughput() or 0.0)
         return ahead and slow > fast

@@ -40,7 +40,8 @@ def _clause(ranks: int, cells: Iterable[Cell], alone: Mapping[str, float | None]
     if not ranked:
         return f"on {ranks} ranks no mechanism has a number"
     first = ranked[0]
-    rate, share = first.throughput() or 0.0, efficiency(first) or 0.0
+    # Both are medians: a share of a little over the whole is their noise.
+    rate, share = first.throughput() or 0.0, min(efficiency(first) or 0.0, 1.0)
     said = f"on {ranks} ranks {first.kernel}, {digits(rate)} TFLOP/s a rank"
     if one := alone.get(local_kernel(first)):
         said += f" ({rate / one:.2f} of one rank alone)"
