@@ -5,9 +5,10 @@ steps are not masked; keys outside every run are never read. Sums are in fp32, o
 float64 tensors.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +17,8 @@ from longca.masks.views.segments import Segments, lower
 from longca.ops.segments.pieces import SliceList, Table
 from longca.ops.segments.plan import Plan, Shape
 
+P = ParamSpec("P")
+R = TypeVar("R")
 TILE_QUERIES, TILE_KEYS = 128, 64
 CHUNK_STEPS = (
     32  # steps of keys that share one product: long enough for the matrix library, small beside a cache
@@ -46,17 +49,22 @@ def prepare(
     return TorchPlan(tuple(lower(m, shape.queries, shape.keys, TILE_QUERIES, TILE_KEYS) for m in pieces))
 
 
+def _plain(call: Callable[Concatenate[torch.Tensor, P], R]) -> Callable[Concatenate[torch.Tensor, P], R]:
+    """A call like a kernel's: no product in another dtype than it is written in, nothing recorded to differentiate."""
+
+    @wraps(call)
+    def run(q: torch.Tensor, *others: P.args, **named: P.kwargs) -> R:
+        with torch.no_grad(), torch.autocast(q.device.type, enabled=False):
+            return call(q, *others, **named)
+
+    return run
+
+
+@_plain
 def forward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """See longca.ops.segments.forward."""
-    with _plain(q.device):
-        return _forward(q, k, v, plan)
-
-
-def _forward(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan
-) -> tuple[torch.Tensor, torch.Tensor]:
     exact = torch.float64 if q.dtype == torch.float64 else torch.float32
     out = torch.zeros_like(q)
     lse = torch.full(q.shape[:2], -torch.inf, dtype=exact, device=q.device)
@@ -85,6 +93,7 @@ def _forward(
     return out, lse
 
 
+@_plain
 def backward(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -95,19 +104,6 @@ def backward(
     plan: Plan,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """See longca.ops.segments.backward."""
-    with _plain(q.device):
-        return _backward(q, k, v, out, lse, dout, plan)
-
-
-def _backward(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor,
-    dout: torch.Tensor,
-    plan: Plan,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     exact = torch.float64 if q.dtype == torch.float64 else torch.float32
     dq = torch.zeros_like(q)
     dk, dv = torch.zeros_like(k, dtype=exact), torch.zeros_like(v, dtype=exact)
@@ -130,13 +126,6 @@ def _backward(
                 dk[kv, keys] += ds.mT @ query
             dq[heads, rows] = (gathered * scale).view(heads.stop - heads.start, -1, q.shape[-1]).to(q.dtype)
     return dq, dk.to(k.dtype), dv.to(v.dtype)
-
-
-@contextmanager
-def _plain(device: torch.device) -> Iterator[None]:
-    """Like a kernel's: no product in another dtype than it is written in, and nothing recorded to differentiate."""
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
-        yield
 
 
 def _head_groups(plan: Plan) -> Iterator[tuple[slice, slice, Segments]]:
