@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from modelled_records import rank_columns
 from reporting_records import write_records
 from typer.testing import CliRunner
 
@@ -69,17 +70,10 @@ def record_of(one: Study, case: Case) -> dict[str, Any]:
     mechanism, topology = (ranks.mechanism, ranks.topology) if ranks else (SINGLE, Topology())
     load = Workload(mask.area, case.seqlen, case.q_heads, case.kv_heads, case.head_dim, 2, case.pass_)
     cost = predict(mechanism, topology, load, RATES[case.pass_], H200)
-    ms = cost.total_s * 1e3 * FRICTION.get(mechanism, 1.0)
-    found: dict[str, Any] = {"milliseconds": ms, "area": mask.area, "mask_digest": mask.digest}
-    if ranks:
-        found |= {
-            "rank_latency_ms": {"min": ms, "mean": ms, "max": ms},
-            "communication_bytes": 1,
-            "communication_ms": cost.communication_s * 1e3,
-            "computation_ms": cost.computation_s * 1e3,
-            "imbalance": 1.0,
-        }
-    return found | {"environment": {"device": "NVIDIA H200", "compute_capability": "9.0"}}
+    columns = rank_columns(cost, FRICTION.get(mechanism, 1.0))
+    if not ranks:
+        columns = {name: columns[name] for name in ("milliseconds", "environment")}
+    return columns | {"area": mask.area, "mask_digest": mask.digest}
 
 
 def output(*words: str) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from modelled_records import H200, rank_columns
 from reporting_records import dense_study, record, sparse_study, write_records
 from typer.testing import CliRunner
 
@@ -29,7 +30,6 @@ from longca.study.model import Study
 from longca.units import Heads
 
 HEADS = Heads(8, 2)
-H200 = {"device": "NVIDIA H200", "compute_capability": "9.0"}
 CPU = {"device": "a CPU, 2 threads"}
 RATE = KernelCost(400e12)
 CLUSTER = find_cluster("h200_400g")
@@ -68,22 +68,10 @@ def columns(case: Case, area: float, digest: str, environment: dict[str, str]) -
     mechanism, topology = (ranks.mechanism, ranks.topology) if ranks else (SINGLE, Topology())
     load = Workload(area, case.seqlen, case.q_heads, case.kv_heads, case.head_dim, 2, case.pass_)
     cost = predict(mechanism, topology, load, RATE, CLUSTER)
-    ms = cost.total_s * 1e3
-    found: dict[str, Any] = {
-        "milliseconds": ms,
-        "area": area,
-        "mask_digest": digest,
-        "environment": environment,
-    }
-    if ranks:
-        found |= {
-            "rank_latency_ms": {"min": ms, "mean": ms, "max": ms},
-            "communication_bytes": 1,
-            "communication_ms": cost.communication_s * 1e3,
-            "computation_ms": cost.computation_s * 1e3,
-            "imbalance": 1.0,
-        }
-    return found
+    found = rank_columns(cost)
+    if not ranks:
+        found = {"milliseconds": found["milliseconds"]}
+    return found | {"area": area, "mask_digest": digest, "environment": environment}
 
 
 def rows(one: Study, environment: dict[str, str] = H200, **status: dict[str, Any]) -> list[Row]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from modelled_records import rank_columns
 from reporting_records import write_records
 
 from longca.cases import Case
@@ -128,17 +129,7 @@ def true_record(case: Case) -> dict[str, Any]:
     load = Workload(area, case.seqlen, case.q_heads, case.kv_heads, case.head_dim, 2, case.pass_, 1.0)
     mechanism, topology = case.arrangement.mechanism, case.arrangement.topology
     cost = predict(mechanism, topology, load, TRUE, TRUE_CLUSTER)
-    whole = cost.total_s * (1.1 if case.world_size > 1 else 1.0) * 1e3
-    return {
-        "milliseconds": whole,
-        "area": area,
-        "rank_latency_ms": {"min": whole, "mean": whole, "max": whole},
-        "communication_bytes": 1,
-        "communication_ms": cost.communication_s * 1e3,
-        "computation_ms": cost.computation_s * 1e3,
-        "imbalance": 1.0,
-        "environment": {"device": "NVIDIA H200", "compute_capability": "9.0"},
-    }
+    return {"area": area} | rank_columns(cost, 1.1 if case.world_size > 1 else 1.0)
 
 
 @pytest.fixture
