@@ -13,6 +13,7 @@ NO_DEVICE = "no device yet"
 # A smaller lead may be the card's: one cell of one kernel, on card after card, lies within 2 % (the controls in
 # docs/findings.md).
 LEVEL = 0.02
+WITHIN_SPREAD = f"p20 to p80 meet, or less than {LEVEL:.0%} apart, as one cell is from card to card"
 
 
 class Place(NamedTuple):

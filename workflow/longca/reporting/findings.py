@@ -97,7 +97,7 @@ def _clause(run: list[tuple[Place, _Lead | None]], whole: int) -> str:
         return f"{lead.first.kernel} {where}, the only one with a number ({rate})"
     seconds = " or ".join(dict.fromkeys(one.second.kernel for one in leads if one.second))
     if not lead.apart:
-        return f"{lead.first.kernel} {where}, level with {seconds} within the spread of samples and runs ({rate})"
+        return f"{lead.first.kernel} {where}, level with {seconds} within the spread ({rate})"
     ratio = _span([f"{one.ratio:.2f}" for one in leads])
     return f"{lead.first.kernel} {where}, {ratio} times as fast as {seconds} ({rate})"
 

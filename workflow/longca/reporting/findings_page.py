@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from longca.reporting.cells import WITHIN_SPREAD
 from longca.reporting.markdown import escape
 from longca.reporting.names import results_of, table_names
 from longca.reporting.parts.findings import findings
@@ -25,7 +26,7 @@ def findings_page(study: Study, config: Path) -> str:
         "",
         f"Computed from the records by `longca findings --study {config}`.",
         f"{counts['cases']} cases on {devices}: {seen}.",
-        "Only verified measurements rank; of two kernels whose p20 to p80 ranges meet none leads.",
+        f"Only verified measurements rank; of two kernels within the spread ({WITHIN_SPREAD}) none leads.",
     ]
     for finding in findings(data)["findings"]:
         lines += ["", f"## {escape(finding.heading)}", ""]

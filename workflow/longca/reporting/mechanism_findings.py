@@ -54,5 +54,5 @@ def _clause(ranks: int, cells: Iterable[Cell], alone: Mapping[str, float | None]
         return f"{said}, the only one with a number"
     second = ranked[1]
     if not first.is_ahead_of(second):
-        return f"{said}, level with {second.kernel} within the spread of samples and runs"
+        return f"{said}, level with {second.kernel} within the spread"
     return f"{said}, {rate / (second.throughput() or rate):.2f} times as fast as {second.kernel}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from longca.reporting.cells import Cell
+from longca.reporting.cells import LEVEL, Cell
 from longca.reporting.scale.level import level_words
 from longca.reporting.words import plain, words
 
@@ -59,8 +59,8 @@ def _placed(one: Choice, first: Choice, error: float | None) -> Choice:
         place = "fastest"
     elif one.origin == MODELLED and ratio <= 1 + (error or 0.0):
         place = f"level with the fastest: {level_words(error)}"
-    elif one.low_ms <= first.high_ms:
-        place = "level with the fastest: their p20 to p80 ranges meet"
+    elif one.low_ms <= first.high_ms or ratio <= 1 + LEVEL:
+        place = "level with the fastest, within the spread"
     else:
         place = f"takes {ratio:.2f} times as long as {first.name}"
     return replace(one, ratio=ratio, why="; ".join(filter(None, (place, one.why))))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from longca.reporting.cells import WITHIN_SPREAD
 from longca.reporting.findings import fastest, refusals
 from longca.reporting.flips import flips
 from longca.reporting.mechanism_findings import mechanism_findings
@@ -16,4 +17,7 @@ def findings(data: ReportData) -> dict[str, Any]:
     found += mechanism_findings(data.rows["context_parallel"]) if "context_parallel" in data.rows else []
     found += paper_order(data.cells.get("sparse", []))
     found += [refusals(cells) for cells in families]
-    return {"findings": [finding for finding in found if finding.sentences]}
+    return {
+        "findings": [finding for finding in found if finding.sentences],
+        "within_spread": WITHIN_SPREAD,
+    }
