@@ -2,7 +2,12 @@
 
 from longca.measure.controls import controls_file
 
-CONTROLS = [str(controls_file(Path(RESULTS)))] if study.measure.control else []
+# Of a frozen study, where it has any: context parallel's have none.
+CONTROLS = [
+    str(file)
+    for file in [controls_file(Path(RESULTS))]
+    if study.measure.control and (file.exists() or not study.frozen)
+]
 
 if CONTROLS and not study.frozen:
 

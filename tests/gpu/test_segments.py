@@ -212,3 +212,19 @@ def test_offsets_beyond_32_bits():
     gradients = segments.backward(q, q, q, out, lse, q, many)
     for a, b in zip(gradients, segments.backward(last, last, last, *alone, last, one), strict=True):
         assert (a[-1:].float() - b.float()).norm() <= 1e-3 * b.float().norm()
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_one_compiled_call_serves_a_mask_a_batch(mode):
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda q, k, v, plan: segments.attention(2 * q, k, v, plan)[0] * 2, mode=mode)
+    sizes = ((8, 1), (2, 2), (2, 3))
+    q, k, v = (draw(heads, 512, 128, torch.bfloat16, seed).requires_grad_() for heads, seed in sizes)
+    for keys in (100, 200, 300, 400, 500):
+        plan = segments.plan([(0, 512, 0, keys, "full")], 512, 512, 8, 2, 128, torch.bfloat16, "cuda")
+        found = [compiled(q, k, v, plan)]
+        found += torch.autograd.grad(found[0].sum(), (q, k, v))
+        want = [2 * segments.attention(2 * q, k, v, plan)[0]]
+        want += torch.autograd.grad(want[0].sum(), (q, k, v))
+        for a, b in zip(found, want, strict=True):
+            assert (a.float() - b.float()).norm() <= 1e-3 * b.float().norm()

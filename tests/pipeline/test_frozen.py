@@ -75,6 +75,12 @@ def test_a_clone_makes_tables_figures_and_report_again_and_measures_nothing(
         assert longca(cloned, *words, "--study", "tiny.yaml").returncode == 0
     assert git(cloned.folder, "status", "--porcelain") == ""
 
+    # A control that was never measured, as of context parallel alone, is nothing to wait for.
+    cell = {"kernel": "sdpa", "seqlen": 64, "heads": "2-1"}
+    cloned.write_study({**FROZEN, "measure": {**TINY["measure"], "control": cell}})
+    assert cloned.succeed("results/tiny/tables/dense.csv", "--forcerun", "table").jobs == {"table": 1}
+    cloned.write_study(FROZEN)
+
     refused = longca(cloned, "measure", "--study", "tiny.yaml")
     assert refused.returncode == 2
     assert "tiny.yaml: study tiny is frozen: its records are inputs" in refused.stderr

@@ -1,6 +1,7 @@
 """Data flows one way: a module imports, when it is imported, only from what stands before it in CONTRIBUTING.md."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -15,10 +16,22 @@ def layers() -> list[list[str]]:
     return [names.split(", ") for names in line.strip().split(" → ")]
 
 
+def run_at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, those inside `try` and `if` too, but for the ones under TYPE_CHECKING."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.Try):
+            handled = [one for handler in node.handlers for one in handler.body]
+            yield from run_at_import([*node.body, *handled, *node.orelse, *node.finalbody])
+        elif isinstance(node, ast.If):
+            typed = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+            yield from run_at_import(node.orelse if typed else [*node.body, *node.orelse])
+
+
 def imported(file: Path) -> set[str]:
     """Modules of longca that a file imports as it is imported itself: not inside functions, not for types alone."""
     found: set[str] = set()
-    for node in ast.parse(file.read_text()).body:
+    for node in run_at_import(ast.parse(file.read_text()).body):
         if isinstance(node, ast.Import):
             found |= {one.name for one in node.names if one.name.startswith("longca.")}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "longca":

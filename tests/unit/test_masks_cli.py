@@ -172,6 +172,14 @@ def test_mask_refuses_in_one_line(words, message, refusal):
     assert message in refusal("mask", *words)
 
 
+def test_too_little_memory_is_told_in_words(monkeypatch, refusal):
+    def draw_mask(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("longca.masks.mask.draw_mask", draw_mask)
+    assert "not enough memory: this machine has too little; right:" in refusal("mask", "full", "--seqlen", 8)
+
+
 def test_what_no_machine_holds_is_refused_in_one_line(refusal):
     words = ["--seqlen", "100M", "--block", 1, "--density", 0.5, "--kv-heads", 8]
     assert "not enough memory: Unable to allocate" in refusal("blocks", "uniform_block", *words)

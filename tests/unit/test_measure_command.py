@@ -96,7 +96,6 @@ def test_a_dataset_of_a_pattern_without_documents_is_refused(run: Run) -> None:
     [
         ("--retry", "crashed,nonsense", "--retry crashed,nonsense: 'nonsense' is not a status"),
         ("--retry", "crash", "did you mean 'crashed'?"),
-        ("--retry", "", "'' is not a status"),
         ("--time-budget", "nonsense", "--time-budget: 'nonsense'"),
         ("--time-budget", "", "--time-budget: ''"),
         ("--only", "foo=bar", "--only foo=bar: 'foo' is not a key"),

@@ -158,6 +158,7 @@ def test_a_backward_takes_the_lse_of_a_forward(lse):
         ([(0, 8, -4, 4, "full")], "must be ranges"),
         ([(6, 2, 0, 8, "full")], "must be ranges"),
         ([[(0, 8, 0, 8, "full")], [(0, 100, 0, 8, "full")]], "must be ranges"),
+        ([(0, 2**70, 0, 8, "full")], "is no piece of a mask"),
         (np.array([[0, 8, 0, 9]]), "must be ranges"),
         (torch.tensor([[0, 8, 0, 8], [0, 8, 5, 2]]), r"\(0, 8, 5, 2\) must be ranges"),
         (np.array([[0.0, 8, 0, 8]]), "float64"),
@@ -174,6 +175,8 @@ def test_pieces_that_are_none_are_refused(slices, told, backend):
     [
         ({"scale": 0}, "scale 0"),
         ({"kv_heads": 0}, "kv_heads 0"),
+        ({"head_dim": 0}, "head_dim 0"),
+        ({"keys": -1}, "keys -1"),
         ({"backend": "triton", "head_dim": 96}, "head_dim 16, 32, 64, 128"),
         ({"backend": "triton", "dtype": torch.float64}, "float64"),
         ({"backend": "gluon", "dtype": torch.float32}, "float32"),
@@ -207,3 +210,40 @@ def test_where_nothing_is_kept_nothing_is_launched(backend, queries, keys):
     out, lse = segments.forward(q, k, k, plan)
     assert out.shape == q.shape and lse.shape == (4, queries)
     assert (out == 0).all() and (lse == -torch.inf).all()
+
+
+def test_sizes_are_whole():
+    with pytest.raises(TypeError, match="float"):
+        segments.plan([], 8.7, 8, 2, 2, 16, torch.float32, "cpu")
+
+
+@pytest.mark.parametrize("none", [[], [[], []], np.array([]), torch.empty(0, 4), np.empty((0, 4), np.int64)])
+def test_a_mask_without_pieces_keeps_nothing(none):
+    plan = segments.plan(none, 8, 8, 2, 2, 16, torch.float32, "cpu")
+    x = torch.randn(2, 8, 16)
+    assert (segments.forward(x, x, x, plan)[0] == 0).all()
+
+
+def test_a_plan_made_to_infer_trains():
+    with torch.inference_mode():
+        plan = full(20)
+    inputs = tensors()
+    for a, b in zip(gradients(loss, inputs, plan), gradients(loss, inputs, full(20)), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("pack", [torch.clone, lambda x: x.numpy().copy()])
+def test_what_is_saved_for_a_backward_may_be_copied(pack):
+    inputs = tensors()
+    unpack = (lambda x: x) if pack is torch.clone else torch.from_numpy
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: pack(x.detach()), unpack):
+        out, _ = segments.attention(*inputs, full(20))
+    gc.collect()
+    found = torch.autograd.grad(out.sum(), inputs)
+    want = torch.autograd.grad(segments.attention(*inputs, full(20))[0].sum(), inputs)
+    assert all(torch.equal(a, b) for a, b in zip(found, want, strict=True))
+
+
+@pytest.mark.parametrize("name", ["segments_forward", "segments_backward"])
+def test_no_cuda_graph_captures_a_plan(name):
+    assert torch.Tag.cudagraph_unsafe in getattr(torch.ops.longca, name).default.tags

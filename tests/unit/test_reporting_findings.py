@@ -59,9 +59,7 @@ def test_where_the_ranking_flips_each_run_of_lengths_is_told() -> None:
 
 def test_a_lead_inside_the_spread_is_no_lead() -> None:
     said = sentence(by_kernel(naive={"milliseconds": 1.05}), [1024])
-    assert (
-        said == "sdpa at 1024 tokens, level with naive within the spread (0.268 TFLOP/s)."
-    )
+    assert said == "sdpa at 1024 tokens, level with naive within the spread (0.268 TFLOP/s)."
 
 
 def test_a_lead_smaller_than_runs_are_apart_is_no_lead() -> None:

@@ -59,7 +59,7 @@ def main() -> None:
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except MemoryError as error:
-        _fail(f"not enough memory: {error or 'of this machine'}; right: a smaller size")
+        _fail(f"not enough memory: {str(error) or 'this machine has too little'}; right: a smaller size")
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}")
 

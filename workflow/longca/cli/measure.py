@@ -80,7 +80,7 @@ def _parse_retry(text: str | None) -> frozenset[str]:
     """The statuses of --retry; none without it."""
     from longca.measure.record import STATUSES
 
-    statuses = () if text is None else text.split(",")
+    statuses = [status for status in (text or "").split(",") if status]
     for status in statuses:
         if status not in STATUSES:
             raise LongcaError(f"--retry {text}: {unknown_name(status, STATUSES, 'status')}")

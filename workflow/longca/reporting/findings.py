@@ -31,7 +31,7 @@ class _Lead:
 
     @property
     def apart(self) -> bool:
-        """Whether the p20 to p80 ranges of the two do not overlap."""
+        """Whether the first is ahead of the second beyond the spread."""
         return self.second is None or self.first.is_ahead_of(self.second)
 
     @property

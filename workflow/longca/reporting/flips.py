@@ -12,7 +12,7 @@ from longca.reporting.words import digits
 def flips(cells: Sequence[Cell]) -> list[Finding]:
     """A finding a setting: for each pattern the lengths (block-sparse: densities) between which the lead changes.
 
-    Both kernels have a number at both places, and their p20 to p80 ranges do not meet at either.
+    Both kernels have a number at both places, and are apart beyond the spread at either.
     """
     findings = []
     for place, group in by_setting(cells):

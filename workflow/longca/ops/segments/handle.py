@@ -5,6 +5,7 @@ none alive that nobody else does, and what it saves for a backward keeps that ba
 """
 
 import itertools
+import secrets
 import weakref
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ import torch
 if TYPE_CHECKING:
     from longca.ops.segments.plan import Plan
 
-_NUMBERS = itertools.count()
+# From anywhere, so that a handle of another process stands for no plan of this one.
+_NUMBERS = itertools.count(secrets.randbits(62))
 _SERVED: "dict[int, Plan]" = {}
 
 
@@ -27,11 +29,15 @@ def issue(plan: "Plan") -> torch.Tensor:
     _SERVED[number] = served
     held = np.array(number, np.int64)
     weakref.finalize(held, _SERVED.pop, number).atexit = False
-    return torch.from_numpy(held)  # its memory is the array's, which it keeps
+    with torch.inference_mode(False):  # what is made within could not be saved for a backward
+        return torch.from_numpy(held)  # its memory is the array's, which it keeps
 
 
 def plan_of(handle: torch.Tensor) -> "Plan":
-    """The plan a handle stands for. Raises RuntimeError for a copy of one whose plan is gone."""
+    """The plan a handle stands for.
+
+    Raises RuntimeError for a copy of one whose plan is gone, and for one of another process.
+    """
     plan = _SERVED.get(int(handle))
     if plan is None:
         raise RuntimeError("the plan of this call is gone; right: keep it until the last call that takes it")

@@ -56,7 +56,11 @@ def attention(
     return out, lse.detach()
 
 
-@torch.library.custom_op("longca::segments_forward", mutates_args=())
+# A CUDA graph replays the launches of the plan it was captured with, whichever handle it is given: not these.
+_TAGS = (torch.Tag.cudagraph_unsafe,)
+
+
+@torch.library.custom_op("longca::segments_forward", mutates_args=(), tags=_TAGS)
 def _forward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, handle: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -70,7 +74,7 @@ def _(
     return torch.empty_like(q), q.new_empty(q.shape[:2], dtype=_exact(q.dtype))
 
 
-@torch.library.custom_op("longca::segments_backward", mutates_args=())
+@torch.library.custom_op("longca::segments_backward", mutates_args=(), tags=_TAGS)
 def _backward(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -98,6 +102,7 @@ def _(
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
     ctx.save_for_backward(*inputs, *output)
+    ctx.handle = inputs[3]  # itself: hooks may save a copy, and that would keep no plan
 
 
 def _differentiate(

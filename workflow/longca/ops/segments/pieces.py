@@ -40,9 +40,10 @@ def _ranges(pieces: Sequence[Piece]) -> np.ndarray:
     # All at once: one by one, many pieces take longer to look at than to lower.
     if {len(piece) for piece in pieces} <= {5} and {piece[4] for piece in pieces} <= set(TYPES):
         table = np.array([piece[:4] for piece in pieces]).reshape(-1, 4)
-        if not len(table) or np.issubdtype(table.dtype, np.integer):
+        if not len(table) or table.dtype.kind in "bi":
             return table.astype(np.int64)
-    wrong = next(piece for piece in pieces if not _is_piece(piece))
+    # The first that is none, or, where numbers are too large for an array of any, the first.
+    wrong = next((piece for piece in pieces if not _is_piece(piece)), pieces[0])
     right = f"(q0, q1, k0, k1, type), four whole numbers and one of {', '.join(TYPES)}"
     raise ValueError(f"{tuple(wrong)} is no piece of a mask; right: {right}")
 
@@ -52,13 +53,12 @@ def _is_piece(piece: Piece) -> bool:
 
 
 def _refuse_outside(mask: Table, queries: int, keys: int) -> None:
-    table = torch.from_numpy(mask) if isinstance(mask, np.ndarray) else mask
-    if table.dtype != torch.int64 or table.ndim != 2 or table.shape[1] != 4:
-        raise ValueError(f"a table of pieces is {table.dtype} {list(table.shape)}; right: int64 [n, 4]")
-    if not len(table):
+    if not len(mask):
         return
-    q0, q1, k0, k1 = table.unbind(1)
+    if mask.dtype not in (np.int64, torch.int64) or mask.ndim != 2 or mask.shape[1] != 4:
+        raise ValueError(f"a table of pieces is {mask.dtype} {list(mask.shape)}; right: int64 [n, 4]")
+    q0, q1, k0, k1 = mask.T
     wrong = (q0 < 0) | (q1 < q0) | (q1 > queries) | (k0 < 0) | (k1 < k0) | (k1 > keys)
     if wrong.any():
-        piece = tuple(table[wrong][0].tolist())
+        piece = tuple(mask[wrong][0].tolist())
         raise ValueError(f"the piece {piece} must be ranges inside {queries} queries x {keys} keys")

@@ -4,6 +4,7 @@ import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from operator import index
 from types import ModuleType
 from typing import Any
 
@@ -78,20 +79,26 @@ def plan(
     block maps have many.
     `backend`: torch, triton or gluon; chosen by the device when None. `scale`: head_dim ** -0.5
     when None. `deterministic`: gradients are bitwise the same every time, for seven products a step
-    instead of five. Raises ValueError for heads that do not divide, pieces outside the mask or of no such type, a
-    wrong number of masks, a scale that is not positive, or a backend that cannot serve.
+    instead of five. Raises ValueError for sizes out of range, heads that do not divide, pieces outside the mask or of
+    no such type, a wrong number of masks, a scale that is not positive, or a backend that cannot serve.
     """
+    # Plain numbers: kernels take no others.
+    queries, keys, q_heads, kv_heads, head_dim = map(index, (queries, keys, q_heads, kv_heads, head_dim))
+    if min(queries, keys) < 0 or min(q_heads, kv_heads, head_dim) < 1:
+        raise ValueError(
+            f"queries {queries}, keys {keys}, q_heads {q_heads}, kv_heads {kv_heads}, head_dim {head_dim}; "
+            "right: no tokens below 0, all others from 1"
+        )
     device = torch.empty(0, device=device).device  # with its number, where it has one
     masks = read_masks(slices, queries, keys)
-    if kv_heads < 1 or q_heads % kv_heads:
+    if q_heads % kv_heads:
         raise ValueError(f"q_heads {q_heads} is no multiple of kv_heads {kv_heads}")
     if len(masks) not in (1, kv_heads):
         raise ValueError(f"{len(masks)} masks for {kv_heads} KV heads: give one mask, or one a KV head")
     if scale is not None and not 0 < scale < math.inf:
         raise ValueError(f"scale {scale} must be a positive number")
-    scale = head_dim**-0.5 if scale is None else scale
-    # plain numbers: kernels take no others
-    shape = Shape(int(queries), int(keys), int(q_heads), int(kv_heads), int(head_dim), float(scale))
+    scale = head_dim**-0.5 if scale is None else float(scale)
+    shape = Shape(queries, keys, q_heads, kv_heads, head_dim, scale)
     name = backend or choose_backend(shape, dtype, device)
     if name not in BACKENDS:
         raise ValueError(f"backend {name!r} is not one of {', '.join(BACKENDS)}")
