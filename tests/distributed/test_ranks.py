@@ -224,7 +224,7 @@ class _Watched:
         return segments.plan(*arguments) if self.computes else None
 
     def _seen(self, pass_, q, k, plan):
-        self.calls[pass_].append([q.shape[1], k.shape[1], q.shape[0], k.shape[0], plan.handle])
+        self.calls[pass_].append([q.shape[1], k.shape[1], q.shape[0], k.shape[0], int(plan.handle)])
 
     def forward(self, q, k, v, plan):
         self._seen("forward", q, k, plan)
@@ -246,7 +246,7 @@ def _computation_and_communication(rank, case):
             groups.traffic.clear()
             out = mechanism.forward(x["q"], x["k"], x["v"])
             mechanism.backward(x["dout"])
-            foretold = sorted([*call[:4], call.plan.handle] for call in mechanism.calls)
+            foretold = sorted([*call[:4], int(call.plan.handle)] for call in mechanism.calls)
             made = [sorted(calls) for calls in kernel.calls.values()]
             answer[str(computes)] = [foretold, made, groups.traffic.total, float(out.abs().sum())]
     return answer
