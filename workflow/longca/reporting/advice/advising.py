@@ -55,16 +55,7 @@ def kernel_answers(question: Question, rows: Sequence[Row], source: str) -> list
             "which was measured"
         )
     cells = cells_for(question, cells_of(own), source)
-    return [
-        Answer(
-            "kernels",
-            device,
-            here[0].place.seqlen,
-            ranked_cells(question.passes, here),
-            _notes(question, here),
-        )
-        for device, here in _by_device(cells)
-    ]
+    return _measured_answers("kernels", question, cells)
 
 
 def mechanism_answers(
@@ -80,16 +71,7 @@ def mechanism_answers(
     check_measured(question, [*dense, *on_ranks], source)
     cells = [cell for cell in on_ranks if cell.place.ranks == question.gpus]
     measured = cells_for(question, cells, source) if was_measured(question, cells) else []
-    answers = [
-        Answer(
-            "mechanisms",
-            device,
-            here[0].place.seqlen,
-            ranked_cells(question.passes, here),
-            _notes(question, here),
-        )
-        for device, here in _by_device(measured)
-    ]
+    answers = _measured_answers("mechanisms", question, measured)
     if not answers:
         check_modelled(question)
     try:
@@ -115,6 +97,16 @@ def ranked_cells(passes: Sequence[str], cells: Sequence[Cell]) -> list[Choice]:
             for name, found in by_name.items()
         ]
     )
+
+
+def _measured_answers(what: str, question: Question, cells: Sequence[Cell]) -> list[Answer]:
+    """The cells ranked, on each device that measured them."""
+    return [
+        Answer(
+            what, device, here[0].place.seqlen, ranked_cells(question.passes, here), _notes(question, here)
+        )
+        for device, here in _by_device(cells)
+    ]
 
 
 def _by_device(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
